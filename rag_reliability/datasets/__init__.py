@@ -1,0 +1,1 @@
+"""Reading, checking and writing corpora, topics and qrels."""

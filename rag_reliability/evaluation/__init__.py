@@ -1,0 +1,1 @@
+"""Scores of rankings and answers, and how sure we are of their differences."""

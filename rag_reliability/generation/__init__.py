@@ -1,0 +1,1 @@
+"""Prompts, local language models, answers and the stance probe."""

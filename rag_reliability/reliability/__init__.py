@@ -1,0 +1,1 @@
+"""Priors on sources, the rankings they give, and the attacks they meet."""

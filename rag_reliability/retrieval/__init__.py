@@ -1,0 +1,1 @@
+"""Encoding text and searching the index by similarity."""

@@ -1,0 +1,43 @@
+"""Sentences and citation marks: the little text handling that several stages share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import sentencex
+
+_CITATION = re.compile(r"\s*\[\s*\d+(?:\s*[,;–-]\s*\d+)*\s*\]")
+_NUMBER = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
+
+
+def sentences(text: str, language: str = "en") -> list[str]:
+    """Non-empty sentences of ``text``, in order, citation marks kept with their sentence."""
+    merged: list[str] = []
+    for piece in sentencex.segment(language, text):
+        piece = piece.strip()
+        if merged and piece and not strip_citations(piece).strip(" ."):
+            merged[-1] = f"{merged[-1]} {piece}"
+        elif piece:
+            merged.append(piece)
+    return merged
+
+
+def parse_citations(text: str, n_passages: int) -> tuple[int, ...]:
+    """Passage numbers cited in ``text`` as [2], [1, 3] or [1-3], within 1..n_passages, sorted."""
+    cited: set[int] = set()
+    for mark in _CITATION.findall(text):
+        for first, last in _NUMBER.findall(mark):
+            low, high = int(first), int(last or first)
+            cited.update(range(low, min(high, n_passages) + 1))
+    return tuple(sorted(n for n in cited if 1 <= n <= n_passages))
+
+
+def strip_citations(text: str) -> str:
+    """``text`` without its citation marks."""
+    return _CITATION.sub("", text).strip()
+
+
+def plain(text: str) -> str:
+    """``text`` without control characters (newline and tab kept), as documents are hostile."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf"))
