@@ -1,0 +1,99 @@
+"""The report's fixed words: its question, captions and alternative texts, limits, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+QUESTION = (
+    "Retrieval for language models ranks passages by similarity alone, so a fluent piece "
+    "of misinformation can stand above a guideline. If the similarity is multiplied by a "
+    "reliability prior of the document's source type, does the answer become safer: by "
+    "how much, with what certainty, at what cost to true documents from humble sources, "
+    "and what is left of it when an adversary lies about the source?"
+)
+
+# By figure: caption, alternative text.
+CAPTIONS: Mapping[str, tuple[str, str]] = {
+    "per_topic": (
+        "P@5 and adversarial share of the top 5, topic by topic. The thin line joins a "
+        "topic's systems.",
+        "Dot plot with a row for each topic and a mark for each of three systems; the "
+        "same values stand in the table of wins and losses.",
+    ),
+    "study_comparison": (
+        "The published study's numbers (stars) beside ours with 95 % bootstrap intervals.",
+        "Points with intervals for each metric under similarity only and source-aware "
+        "ranking, and stars for the study; the numbers stand in the table above.",
+    ),
+    "spread_sensitivity": (
+        "What the spread of the priors does: the priors raised to the power γ (left), and"
+        " the named spreads (right).",
+        "Curves with bands of P@5 and adversarial share over γ from 0, no prior, upward; "
+        "next to them points with intervals for the spreads none, compressed, current and"
+        " aggressive.",
+    ),
+    "k_window": (
+        "Over the number of documents kept (left) and over the rank window (right). A "
+        "window of k keeps similarity's own documents; “exact” ranks everything.",
+        "Lines over k and points with intervals over the rank window, a row of panels for"
+        " each metric.",
+    ),
+    "feedback": (
+        "Priors learnt from a simulated oracle's feedback, fold by fold; dashed: the "
+        "hand-set values.",
+        "A line of prior values over feedback steps for each source type, with thin lines"
+        " for the separate folds.",
+    ),
+    "smoothing": (
+        "Single-hop smoothing of the priors over each document's neighbours, by weight α "
+        "and number of neighbours.",
+        "Lines with intervals over the smoothing weight for several numbers of "
+        "neighbours, a panel for each metric.",
+    ),
+    "rank_flow": (
+        "One topic: each document's way from its rank by similarity to its rank by "
+        "similarity times prior. Thick: crosses into or out of the top k. Dashed with a "
+        "cross: adversarial.",
+        "Slope chart of one topic's documents, ranks by similarity on the left and "
+        "source-aware ranks on the right, coloured by source type.",
+    ),
+    "iso_score": (
+        "The same topic: similarity against prior. On a grey line the score is equal; the"
+        " black one passes through the last document kept. Ringed: the top k by "
+        "similarity alone.",
+        "Scatter plot of similarity and prior with lines of equal score; documents above "
+        "the black line make the top k.",
+    ),
+    "answers": (
+        "The generated answers and the yes/no stance probe, by system and prompt.",
+        "Six panels of points with intervals: grounding, trusted grounding, adversarial "
+        "uptake, correctness, harm and stance error; the numbers stand in the tables.",
+    ),
+    "threats": (
+        "When adversarial documents claim a trusted source type: from none to all of them.",
+        "Adversarial share and P@5 over the share of spoofed documents, for source-aware "
+        "ranking and, dashed, similarity alone.",
+    ),
+    "corpus_overview": (
+        "The corpus by source type and by topic: labels judge content, never the source.",
+        "Stacked bars of document counts by label and of adversarial documents, for each "
+        "source type and each topic.",
+    ),
+}
+
+LIMITS: tuple[str, ...] = (
+    "The corpus is small and synthetic: ten topics give wide intervals, and its "
+    "adversarial documents were written for it, not found in the wild.",
+    "The priors are set by hand; a source type says nothing of a single document.",
+    "The feedback oracle knows the labels. It shows what feedback could do, not what a "
+    "deployed system would get.",
+    "The language model is small: it copies well and reasons badly, so answers follow the"
+    " passages more closely than a larger model's might.",
+    "Correctness, harm and grounding are scored automatically; the scorer errs on some sentences.",
+)
+
+RERUN: tuple[str, ...] = (
+    "make reproduce",
+    "rag-reliability run -p spread aggressive --out reports/aggressive",
+    "make figures",
+)

@@ -1,0 +1,179 @@
+"""The report: one self-contained HTML page that tells the study with its figures and numbers."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from rag_reliability.reporting import tables, wording
+from rag_reliability.reporting.captions import CAPTIONS, LIMITS, QUESTION, RERUN
+from rag_reliability.reporting.style import (
+    arm_label,
+    metric_label,
+    natural,
+    system_label,
+    tier_label,
+)
+from rag_reliability.reporting.values import plain_value
+
+LOW_TIER = 0.5
+"""A source type counts as low-tier up to this prior."""
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Everything the report is made of; an empty table leaves a plain note in its place.
+
+    summary: system, metric, mean, low, high, p_holm (ranking metrics).
+    contrasts: system, arm (None for ranking and stance), metric, diff, low, high, p, p_holm, and
+        wins, ties, losses if counted; each system against ``baseline``.
+    study: metric, arm (baseline or source_aware), study, ours, low, high.
+    per_topic: system, qid, metric, value.
+    traces: rank trace of ``system`` with label and adversarial; all topics.
+    answers: system, arm, metric, mean, low, high. stance: system, metric, mean, low, high.
+    threats: rate, system, metric, mean, low, high.
+    topics: query by qid. titles: title by docno. figures: PNG file by figure name.
+    examples: answers worth reading, each with qid, system, arm and text.
+    values: what values.json holds. provenance: facts of the run. stages: stage, seconds, reused.
+    """
+
+    run: str
+    summary: pd.DataFrame
+    contrasts: pd.DataFrame
+    study: pd.DataFrame
+    per_topic: pd.DataFrame
+    traces: pd.DataFrame = field(default_factory=pd.DataFrame)
+    answers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    stance: pd.DataFrame = field(default_factory=pd.DataFrame)
+    threats: pd.DataFrame = field(default_factory=pd.DataFrame)
+    stages: pd.DataFrame = field(default_factory=pd.DataFrame)
+    topics: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, Path] = field(default_factory=dict)
+    examples: Sequence[Mapping[str, str]] = ()
+    values: Mapping[str, object] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    limits: Sequence[str] = LIMITS
+    rerun: Sequence[str] = RERUN
+    question: str = QUESTION
+    system: str = "source_aware"
+    baseline: str = "similarity"
+    arm: str = "plain"
+    k: int = 5
+
+
+def render_report(context: ReportContext) -> str:
+    """The page as a string: styles and figures inside, no request to anywhere, all text escaped.
+
+    Raises FileNotFoundError for a figure that is named but not there.
+    """
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            c=context,
+            figures={name: _figure(name, path) for name, path in context.figures.items()},
+            answer=answer_sentences(context),
+            tables=_tables(context),
+            losses=losses(context),
+            suppressed=suppressed(context),
+            values={name: plain_value(context.values[name]) for name in sorted(context.values)},
+            marks_note=tables.MARKS_NOTE,
+        )
+    )
+
+
+def answer_sentences(context: ReportContext) -> list[str]:
+    """The answer in three sentences, made from the run's own numbers."""
+    c = context
+    return [
+        wording.ranking_sentence(c.contrasts, c.system, c.k),
+        wording.answer_sentence(c.contrasts, c.system, c.arm),
+        wording.cost_sentence(c.summary, c.threats, c.system, c.baseline, c.k),
+    ]
+
+
+def losses(context: ReportContext) -> list[dict[str, Any]]:
+    """Topics where the system does worse than the baseline, each explained once by its trace."""
+    c = context
+    changes: dict[str, list[str]] = {}
+    wide = c.per_topic.pivot_table(index=["qid", "metric"], columns="system", values="value")
+    if not {c.system, c.baseline} <= set(wide.columns):
+        return []
+    wide = wide[wide.index.get_level_values("metric").isin(_headline(c.k))]
+    rows = zip(wide.index, wide[c.baseline], wide[c.system], strict=True)
+    for (qid, metric), before, after in rows:
+        if tables.outcome(metric, before, after) == "loss":
+            change = f"{metric_label(metric)} {tables.number(before)} → {tables.number(after)}"
+            changes.setdefault(qid, []).append(change)
+    return [_loss(c, qid, changes[qid]) for qid in sorted(changes, key=natural)]
+
+
+def _headline(k: int) -> list[str]:
+    return [f"precision@{k}", f"adv_share@{k}"]
+
+
+def _loss(c: ReportContext, qid: str, changes: list[str]) -> dict[str, Any]:
+    trace = c.traces[c.traces["qid"] == qid] if len(c.traces) else c.traces
+    query = c.topics.get(qid, "")
+    return {"qid": qid, "query": query, "changes": changes, **wording.why_lost(trace)}
+
+
+def suppressed(context: ReportContext) -> list[dict[Any, Any]]:
+    """Relevant low-tier documents that similarity alone had in its top k and the system lost."""
+    if not len(context.traces):
+        return []
+    t = context.traces
+    lost = t["in_top_before"].astype(bool) & ~t["in_top_after"].astype(bool)
+    rows = t[lost & (t["label"] > 0) & (t["prior"] <= LOW_TIER)]
+    return sorted(rows.to_dict("records"), key=lambda r: (natural(r["qid"]), r["rank_sim"]))
+
+
+def _tables(c: ReportContext) -> dict[str, pd.DataFrame]:
+    """The tables that this run has numbers for."""
+    made: dict[str, tuple[pd.DataFrame, Callable[[pd.DataFrame], pd.DataFrame]]] = {
+        "study": (c.study, tables.study_table),
+        "main": (c.summary, tables.main_table),
+        "significance": (c.contrasts, tables.significance_table),
+        "answers": (c.answers, tables.answers_table),
+        "stance": (c.stance, tables.stance_table),
+    }
+    done = {name: build(frame) for name, (frame, build) in made.items() if len(frame)}
+    if len(c.per_topic):
+        done["per_topic"] = tables.per_topic_table(
+            c.per_topic, system=c.system, baseline=c.baseline, names=_headline(c.k)
+        )
+    return done
+
+
+def _figure(name: str, path: Path) -> dict[str, Any]:
+    data = Path(path).read_bytes()
+    width = struct.unpack(">I", data[16:20])[0]
+    caption, alt = CAPTIONS.get(name, (name.replace("_", " "), name.replace("_", " ")))
+    return {
+        "src": f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}",
+        "width": round(width * 0.64),
+        "caption": caption,
+        "alt": alt,
+    }
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        system=system_label, arm=arm_label, tier=tier_label, metric=metric_label, num=tables.number
+    )
+    return environment
