@@ -1,0 +1,53 @@
+"""Corpora written so that reading them back gives the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rag_reliability.artefacts import atomic_write_text
+from rag_reliability.datasets.schema import DocumentRow, TopicRow, checked
+from rag_reliability.datasets.trec import qrels_text
+from rag_reliability.records import Corpus, Document, Topic
+
+# JSON may hold these raw, but other tools end a line at them.
+_LINE_ENDS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
+
+
+def write_corpus(corpus: Corpus, path: str | Path) -> None:
+    """Write documents.jsonl, topics.jsonl and qrels.txt into the folder ``path``.
+
+    ``read_corpus(path)`` gives back the same documents, topics and qrels, whatever they hold.
+
+    Raises InputError for a value that could not be read back, before anything is written.
+    """
+    folder = Path(path)
+    documents = _lines(_document_row(d) for d in corpus.documents)
+    topics = _lines(_topic_row(t) for t in corpus.topics)
+    qrels = qrels_text(corpus.qrels)
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_write_text(folder / "documents.jsonl", documents)
+    atomic_write_text(folder / "topics.jsonl", topics)
+    atomic_write_text(folder / "qrels.txt", qrels)
+
+
+def _document_row(document: Document) -> dict[str, Any]:
+    row = {**asdict(document), "claims": list(document.claims)}
+    return checked(DocumentRow, row, f"document {document.docno!r}").model_dump()
+
+
+def _topic_row(topic: Topic) -> dict[str, Any]:
+    claims = [{"id": c.claim_id, "gold": c.gold, "false": c.false} for c in topic.claims]
+    row = {**asdict(topic), "claims": claims}
+    return checked(TopicRow, row, f"topic {topic.qid!r}").model_dump()
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(f"{_json_line(row)}\n" for row in rows)
+
+
+def _json_line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS)
