@@ -21,26 +21,34 @@ class ExperimentConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    corpus: str = Field("corpus/health120", description="folder of documents.jsonl, topics.jsonl, qrels.txt")
+    corpus: str = Field(
+        "corpus/health120", description="folder of documents.jsonl, topics.jsonl, qrels.txt"
+    )
     priors: str = Field("configs/priors.yaml", description="prior tables by source type and spread")
     spread: str = Field("current", description="named spread of the priors")
     unknown_prior: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="prior of a source type the table lacks; null refuses such documents"
     )
     encoder: str = Field("all-minilm-l6-v2", description="name in models.yaml, or a path")
-    generator: str = Field("qwen2.5-coder-1.5b-instruct", description="name in models.yaml, hub id or path")
+    generator: str = Field(
+        "qwen2.5-coder-1.5b-instruct", description="name in models.yaml, hub id or path"
+    )
     k: int = Field(5, ge=1, le=100, description="documents kept for each topic")
     window: int | Literal["exact"] = Field(
-        "exact", description="rank window of source_aware: only the most similar this many are reranked"
+        "exact",
+        description="rank window of source_aware: only the most similar this many are reranked",
     )
     expansion: int = Field(3, ge=1, description="window of the study's systems, in multiples of k")
-    smoothing_alpha: float = Field(0.3, ge=0, le=1, description="weight of the neighbours' mean prior")
+    smoothing_alpha: float = Field(
+        0.3, ge=0, le=1, description="weight of the neighbours' mean prior"
+    )
     smoothing_neighbours: int = Field(5, ge=1, description="neighbours of each document")
     feedback_rate: float = Field(0.2, gt=0, le=1, description="step of the post-query prior update")
     feedback_epochs: int = Field(3, ge=1, description="passes over the learning topics")
     folds: int = Field(5, ge=2, description="folds that keep learning and reported topics apart")
     answer_systems: tuple[str, ...] = Field(
-        ("similarity", "source_aware_3k", "source_aware"), description="systems whose answers are generated"
+        ("similarity", "source_aware_3k", "source_aware"),
+        description="systems whose answers are generated",
     )
     arms: tuple[str, ...] = Field(("plain", "credibility_in_prompt"), description="prompts tried")
     max_new_tokens: int = Field(96, ge=8, le=1024, description="longest answer, in tokens")
@@ -59,7 +67,11 @@ class ExperimentConfig(BaseModel):
     @classmethod
     def _words(cls, value: Any) -> Any:
         """Papermill hands over scalars, so lists may come as one comma-separated string."""
-        return tuple(v.strip() for v in value.split(",") if v.strip()) if isinstance(value, str) else value
+        return (
+            tuple(v.strip() for v in value.split(",") if v.strip())
+            if isinstance(value, str)
+            else value
+        )
 
 
 def load_config(path: str | Path | None = None, /, **overrides: Any) -> ExperimentConfig:
@@ -72,7 +84,9 @@ def load_config(path: str | Path | None = None, /, **overrides: Any) -> Experime
         try:
             loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InputError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+            raise InputError(
+                f"{path}: cannot be read as YAML: {' '.join(str(error).split())}"
+            ) from error
         if loaded is not None and not isinstance(loaded, Mapping):
             raise InputError(f"{path}: expected a mapping of parameter: value")
         values.update(loaded or {})

@@ -116,7 +116,9 @@ class Pool:
         object.__setattr__(self, "docids", _frozen(np.asarray(self.docids, dtype=np.int64)))
         object.__setattr__(self, "sims", _frozen(np.asarray(self.sims, dtype=np.float64)))
         if self.docids.ndim != 2 or self.docids.shape != self.sims.shape:
-            raise ValueError(f"docids {self.docids.shape} and sims {self.sims.shape} must be equal, 2-d")
+            raise ValueError(
+                f"docids {self.docids.shape} and sims {self.sims.shape} must be equal, 2-d"
+            )
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,9 @@ class Ranking:
         object.__setattr__(self, "docids", _frozen(np.asarray(self.docids, dtype=np.int64)))
         object.__setattr__(self, "scores", _frozen(np.asarray(self.scores, dtype=np.float64)))
         if self.docids.ndim != 2 or self.docids.shape != self.scores.shape:
-            raise ValueError(f"docids {self.docids.shape} and scores {self.scores.shape} must be equal, 2-d")
+            raise ValueError(
+                f"docids {self.docids.shape} and scores {self.scores.shape} must be equal, 2-d"
+            )
         if len(self.qids) != len(self.docids) or len(set(self.qids)) != len(self.qids):
             raise ValueError("a ranking needs one row for each qid, and no qid twice")
         if (self.docids < 0).any():

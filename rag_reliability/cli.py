@@ -1,0 +1,173 @@
+"""The command ``rag-reliability``: runs the study, searches, answers, checks a corpus.
+
+Heavy libraries load only in the subcommand that needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from rag_reliability import __version__
+from rag_reliability.records import InputError
+
+PAPER = "configs/paper.yaml"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other refusal of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0, 2 for bad input, 1 for a defect of ours."""
+    args = build_parser().parse_args(argv)
+    warnings.showwarning = _one_line_warning
+    try:
+        args.run(args)
+    except InputError as error:
+        if args.debug:
+            raise
+        print(f"rag-reliability: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("rag-reliability: stopped; run it again to go on from here", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0
+    except Exception as error:
+        if args.debug:
+            raise
+        what = " ".join(str(error).split())
+        print(f"rag-reliability: {type(error).__name__}: {what} (see --debug)", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _one_line_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser = _Parser(prog="rag-reliability", description=__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", _run, "run the notebooks from a config into a folder")
+    run.add_argument(
+        "--out", default="reports/paper", help="the run's folder (default: %(default)s)"
+    )
+    run.add_argument("--fresh", action="store_true", help="compute everything anew")
+
+    search = _command(commands, "search", _search, "rank the corpus for a question")
+    ask = _command(commands, "ask", _ask, "answer a question from the corpus, with its sources")
+    for sub in (search, ask):
+        sub.add_argument("query", help="the question")
+        sub.add_argument(
+            "--system", default="source_aware", help="similarity, source_aware_3k or source_aware"
+        )
+    ask.add_argument("--arm", default="plain", help="plain or credibility_in_prompt")
+
+    validate = commands.add_parser("validate", help="check a corpus folder and count what it holds")
+    validate.add_argument("folder")
+    validate.add_argument(
+        "--priors", default="configs/priors.yaml", help="where the known source types stand"
+    )
+    validate.set_defaults(run=_validate)
+
+    models = commands.add_parser("models", help="the models by name, and whether they are here")
+    models.set_defaults(run=_models)
+
+    figures = commands.add_parser(
+        "figures", help="redraw figures, tables and report from saved metrics"
+    )
+    figures.add_argument("--out", default="reports/paper")
+    figures.set_defaults(run=_figures)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, help_text: str) -> argparse.ArgumentParser:
+    sub = commands.add_parser(name, help=help_text)
+    sub.add_argument("--config", default=PAPER, help="config file (default: %(default)s)")
+    sub.add_argument(
+        "-p",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        dest="parameters",
+        help="set one parameter of the config; may be given many times",
+    )
+    sub.set_defaults(run=run)
+    return sub
+
+
+def _parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Values of -p, read as YAML scalars, so that 10 is a number and null is nothing."""
+    import yaml
+
+    values: dict[str, Any] = {}
+    for name, text in args.parameters:
+        if name in ("config_file", "out"):
+            raise InputError(f"-p {name}: use --{'config' if name == 'config_file' else 'out'}")
+        try:
+            values[name] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            values[name] = text
+    return values
+
+
+def _run(args: argparse.Namespace) -> None:
+    from rag_reliability.runner import run_notebooks
+
+    study = run_notebooks(args.config, args.out, _parameters(args), fresh=args.fresh)
+    print(f"done: {study.run_dir / 'index.html'}")
+
+
+def _search(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.interactive import search
+
+    print(search(_interactive(args), args.query, args.system))
+
+
+def _ask(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.interactive import ask
+
+    print(ask(_interactive(args), args.query, args.system, args.arm))
+
+
+def _interactive(args: argparse.Namespace) -> Any:
+    from rag_reliability.experiment.study import open_study
+    from rag_reliability.files import cache_root
+
+    def say(line: str) -> None:
+        if "reused" not in line:
+            print(line, file=sys.stderr)
+
+    place = {"config_file": args.config, "out": str(cache_root() / "interactive")}
+    return open_study({**_parameters(args), **place}, say=say)
+
+
+def _validate(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.validate import validation_text
+
+    print(validation_text(args.folder, args.priors))
+
+
+def _models(_: argparse.Namespace) -> None:
+    from rag_reliability.modelstore import describe_models
+
+    print(describe_models())
+
+
+def _figures(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.results import redraw
+
+    print(f"done: {redraw(args.out)}")

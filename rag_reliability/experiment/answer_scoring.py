@@ -1,0 +1,112 @@
+"""Scores of answers and stance readings: from saved answers to tidy metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from rag_reliability import modelstore
+from rag_reliability.evaluation.alignment import TextVectors
+from rag_reliability.evaluation.answers import answer_sentences, score_answers
+from rag_reliability.evaluation.contrast import PairJudge
+from rag_reliability.evaluation.grounding import (
+    BlendConstants,
+    BlendScorer,
+    ground_answer,
+    load_constants,
+)
+from rag_reliability.evaluation.stance import stance_metrics
+from rag_reliability.experiment.answering import (
+    NO_PASSAGES,
+    answers_stage,
+    read_answers,
+    stance_stage,
+)
+from rag_reliability.experiment.scoring import save_tidy
+from rag_reliability.experiment.study import Study
+from rag_reliability.files import sha256_file
+
+GROUNDING = "configs/grounding.yaml"
+SCORER_ENCODER = "all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The grounding scorer and the judge of claim pairs, sharing one encoder."""
+
+    support: BlendScorer
+    judge: PairJudge
+    constants: BlendConstants
+
+
+def load_scorer(study: Study) -> Scorer:
+    """The scorer of configs/grounding.yaml, which was calibrated for its own encoder.
+
+    It does not follow ``encoder``: another retriever must not change the measuring rod.
+    """
+    from rag_reliability.retrieval.encode import load_encoder
+
+    constants = load_constants(study.path(GROUNDING))
+    vectors = TextVectors(load_encoder(modelstore.resolve(SCORER_ENCODER).path))
+    support = BlendScorer(vectors, constants.blend)
+    return Scorer(support, PairJudge(vectors, constants.contrast), constants.blend)
+
+
+def sentence_table(text: str, passages: Sequence[str], scorer: Scorer) -> pd.DataFrame:
+    """Support of each sentence of one answer: sentence, best_passage, support, band, …."""
+    return ground_answer(answer_sentences(text), passages, scorer.support, scorer.constants).table
+
+
+def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Score answers and stance: ``metrics/answers.csv``, ``metrics/stance.csv``, sentences.
+
+    Returns the answers' tidy metrics and the table of sentences with their support.
+    """
+    outputs = ("metrics/answers.csv", "metrics/stance.csv", "answers/sentences.csv")
+
+    def build(folder: Path) -> None:
+        scorer = load_scorer(study)
+        answers = read_answers(study.run_dir / "answers" / "answers.jsonl")
+        scores = score_answers(
+            answers, study.corpus, scorer.support, scorer.judge, scorer.constants
+        )
+        save_tidy(scores.metrics, folder / outputs[0])
+        save_tidy(_stance_scores(study), folder / outputs[1])
+        (folder / "answers").mkdir()
+        scores.sentences.to_csv(folder / outputs[2], index=False, float_format="%.4f")
+
+    answers_stage(study)
+    stance_stage(study)
+    study.stage(
+        "answer-scores",
+        inputs={
+            "answers": study.store.sidecar("answers")["outputs"],
+            "stance": study.store.sidecar("stance")["outputs"],
+            "corpus": study.corpus_digest,
+            "encoder": study.model_sha(SCORER_ENCODER),
+            "constants": sha256_file(study.path(GROUNDING)),
+        },
+        code=(
+            "evaluation",
+            "retrieval/encode.py",
+            "text.py",
+            "records.py",
+            "experiment/answer_scoring.py",
+        ),
+        libraries=("torch", "sentence-transformers", "sentencex"),
+        outputs=outputs,
+        build=build,
+    )
+    return (
+        pd.read_csv(study.run_dir / outputs[0]),
+        pd.read_csv(study.run_dir / outputs[2], keep_default_na=False),
+    )
+
+
+def _stance_scores(study: Study) -> pd.DataFrame:
+    frame = pd.read_csv(study.run_dir / "answers" / "stance.csv")
+    none = frame[frame["system"] == NO_PASSAGES].set_index("qid")["log_odds"].to_dict()
+    return stance_metrics(frame, none, {t.qid: t.stance for t in study.corpus.topics})

@@ -1,0 +1,140 @@
+"""One question on the command line: searched, reranked, and answered if asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rag_reliability import modelstore
+from rag_reliability.experiment.ranking import (
+    Candidates,
+    System,
+    load_candidates,
+    similarity_system,
+    type_prior,
+)
+from rag_reliability.experiment.study import Study
+from rag_reliability.records import Document, InputError
+from rag_reliability.reliability.rerank import rerank
+from rag_reliability.text import plain
+
+INTERACTIVE = ("similarity", "source_aware_3k", "source_aware")
+_QID = "query"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One document of the answer to a search: its place, and what put it there."""
+
+    rank: int
+    document: Document
+    sim: float
+    prior: float
+    score: float
+    rank_sim: int
+
+
+def find(study: Study, query: str, system: str) -> list[Hit]:
+    """Top k documents for a question.
+
+    Raises InputError for an empty question or an unknown system.
+    """
+    if not query.strip():
+        raise InputError("the question is empty")
+    if system not in INTERACTIVE:
+        raise InputError(f"unknown system {system!r}; known here: {', '.join(INTERACTIVE)}")
+    from rag_reliability.retrieval.encode import load_encoder
+    from rag_reliability.retrieval.index import PartitionedIndex
+
+    stored = load_candidates(study)
+    encoder = load_encoder(modelstore.resolve(study.config.encoder).path)
+    query_vecs = encoder.encode([query])
+    depth = max(study.config.k * study.config.expansion, stored.pool.docids.shape[1])
+    pool = PartitionedIndex.load(study.run_dir / "index").search(query_vecs, depth)
+    found = replace(stored, pool=pool, query_vecs=query_vecs)
+    return _hits(study, found, _system(study, system))
+
+
+def _system(study: Study, name: str) -> System:
+    prior, config = type_prior(study), study.config
+    if name == "similarity":
+        return similarity_system(study)
+    if name == "source_aware_3k":
+        return System(prior, config.expansion * config.k)
+    return System(prior, config.window if isinstance(config.window, int) else None)
+
+
+def _hits(study: Study, found: Candidates, system: System) -> list[Hit]:
+    corpus = study.corpus
+    ranking = rerank(
+        found.pool,
+        system.prior,
+        (_QID,),
+        corpus.docnos,
+        study.config.k,
+        rule=system.rule,
+        window=system.window,
+    )
+    sims = dict(zip(found.pool.docids[0].tolist(), found.pool.sims[0].tolist(), strict=True))
+    by_sim = {
+        docid: i
+        for i, docid in enumerate(sorted(sims, key=lambda d: (-sims[d], corpus.docnos[d])), 1)
+    }
+    prior = type_prior(study)
+    return [
+        Hit(rank, corpus.documents[d], sims[d], float(prior[d]), score, by_sim[d])
+        for rank, (d, score) in enumerate(
+            zip(ranking.docids[0].tolist(), ranking.scores[0].tolist(), strict=True), start=1
+        )
+    ]
+
+
+def search(study: Study, query: str, system: str) -> str:
+    """The ranking for a question as text: place, tier, prior, similarity, score, title, source."""
+    return listing(find(study, query, system))
+
+
+def listing(hits: list[Hit]) -> str:
+    """Hits as aligned text; documents are hostile, so control characters are left out."""
+    columns = f"{'rank':>4} {'was':>4} {'score':>6} {'sim':>6} {'prior':>6}  {'tier':<17}"
+    lines = [f"{columns} title (docno, source)"]
+    for h in hits:
+        title = " ".join(plain(h.document.title or h.document.text).split())[:80]
+        where = " ".join(plain(h.document.source or h.document.url).split())[:60] or "no source"
+        lines.append(
+            f"{h.rank:>4} {h.rank_sim:>4} {h.score:>6.3f} {h.sim:>6.3f} {h.prior:>6.2f}  "
+            f"{h.document.source_type:<17} {title} ({h.document.docno}, {where})"
+        )
+    return "\n".join(lines)
+
+
+def ask(study: Study, query: str, system: str, arm: str) -> str:
+    """An answer from the top k passages, how far each sentence is supported, and its sources."""
+    from rag_reliability.experiment.answering import passage
+    from rag_reliability.generation.generate import generate
+    from rag_reliability.generation.models import load_generator
+    from rag_reliability.generation.prompt import build_messages, prompt_ids
+
+    modelstore.resolve(study.config.generator)  # refuse before searching, not after
+    hits = find(study, query, system)
+    messages = build_messages(query, [passage(h.document) for h in hits], arm)
+    generator = load_generator(study.config.generator)
+    text = generate(
+        generator,
+        [prompt_ids(generator, messages)],
+        max_new_tokens=study.config.max_new_tokens,
+        batch_size=1,
+        progress=False,
+    )[0]
+    return f"{_supported(study, text, hits)}\n\nsources\n{listing(hits)}"
+
+
+def _supported(study: Study, text: str, hits: list[Hit]) -> str:
+    from rag_reliability.experiment.answer_scoring import load_scorer, sentence_table
+
+    table = sentence_table(text, [h.document.content for h in hits], load_scorer(study))
+    lines = [
+        f"{row.sentence}\n    {row.band}: support {row.support:.2f} by [{row.best_passage + 1}] "
+        f"{hits[row.best_passage].document.source_type} ({hits[row.best_passage].document.docno})"
+        for row in table.itertuples()
+    ]
+    return "\n".join(lines) or "(no answer)"

@@ -1,0 +1,150 @@
+"""A study: one config, corpus and run folder, and the keys by which its artefacts are known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rag_reliability import modelstore
+from rag_reliability.artefacts import StageResult, Store, stage_key
+from rag_reliability.config import ExperimentConfig, load_config
+from rag_reliability.datasets.read import read_corpus
+from rag_reliability.files import sha256_file
+from rag_reliability.records import Corpus, InputError
+from rag_reliability.reliability.priors import PriorTables, load_priors
+
+PACKAGE = Path(__file__).resolve().parents[1]
+PLACES = ("config_file", "out")
+"""Notebook parameters that say where things are; all others belong to ExperimentConfig."""
+
+
+def project_root() -> Path:
+    """The folder that holds ``configs/``: the nearest above the working directory, else ours."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        if (folder / "configs" / "priors.yaml").is_file():
+            return folder
+    return PACKAGE.parent
+
+
+@dataclass(frozen=True)
+class Study:
+    """A run's config and folder. Cheap to make; what it reads is read once, on first use."""
+
+    config: ExperimentConfig
+    store: Store
+    root: Path
+
+    @cached_property
+    def priors(self) -> PriorTables:
+        """The prior tables named by the config."""
+        return load_priors(self.path(self.config.priors))
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, checked; every source type needs a prior unless ``unknown_prior`` is set."""
+        known = None if self.config.unknown_prior else self.priors.known_types
+        return read_corpus(self.path(self.config.corpus), known_types=known)
+
+    def need_topics(self) -> None:
+        """Refuse a corpus that can be searched but not experimented on.
+
+        Raises InputError naming the folder.
+        """
+        if not self.corpus.topics or not self.corpus.qrels:
+            raise InputError(f"{self.config.corpus}: an experiment needs topics and qrels")
+
+    @cached_property
+    def corpus_digest(self) -> str:
+        """sha256 over the corpus folder's data files, by name and content."""
+        folder = self.path(self.config.corpus)
+        digest = hashlib.sha256()
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in {".jsonl", ".txt", ".tsv"}:
+                digest.update(f"{file.relative_to(folder)} {sha256_file(file)}\n".encode())
+        return digest.hexdigest()
+
+    @property
+    def table(self) -> Mapping[str, float]:
+        """Prior of each source type under the config's spread."""
+        return self.priors.table(self.config.spread)
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's folder."""
+        return self.store.run_dir
+
+    def path(self, name: str) -> Path:
+        """A config path, read relative to the project's root."""
+        return self.root / Path(name).expanduser()
+
+    def model_sha(self, name: str) -> str:
+        """Hash of a model's weights: what an artefact made with it depends on."""
+        return modelstore.resolve(name).sha256
+
+    def key(self, stage: str) -> str:
+        """Key of a stage that has been made or reused in this run's folder."""
+        return str(self.store.sidecar(stage)["key"])
+
+    def stage(
+        self,
+        name: str,
+        *,
+        inputs: Mapping[str, Any],
+        code: tuple[str, ...],
+        libraries: tuple[str, ...] = (),
+        outputs: tuple[str, ...],
+        build: Callable[[Path], None],
+    ) -> StageResult:
+        """Make a stage's outputs, or reuse them when inputs, code and libraries are unchanged.
+
+        ``code`` names the package's folders and files whose source the outputs depend on.
+        """
+        known = {**inputs, "libraries": {name: version(name) for name in libraries}}
+        key = stage_key(name, known, source_files(code))
+        return self.store.stage(name, key, outputs, build, meta={"inputs": known})
+
+
+def source_files(code: tuple[str, ...]) -> list[Path]:
+    """Python sources of the package's folders and files in ``code``, sorted."""
+    files: set[Path] = set()
+    for part in code:
+        path = PACKAGE / part
+        files.update(path.rglob("*.py") if path.is_dir() else [path])
+    return sorted(files)
+
+
+def parameters_from(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain scalars a notebook's parameters cell has set; None means "as the config says".
+
+    Names that start with an underscore and IPython's own are passed over. Whatever else is a
+    scalar must be a parameter, so a misspelt ``papermill -p`` is refused and not merely warned of.
+    """
+    own = {"In", "Out", "exit", "quit"}
+    scalars = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_")
+        and name not in own
+        and isinstance(value, str | int | float | bool)
+    }
+    return scalars
+
+
+def open_study(
+    parameters: Mapping[str, Any], *, say: Callable[[str], None] = print, fresh: bool = False
+) -> Study:
+    """Study from scalars: ``config_file``, ``out``, and any field of ExperimentConfig.
+
+    A notebook passes ``globals()``. Raises InputError for unknown names and bad values.
+    """
+    given = parameters_from(parameters)
+    root = project_root()
+    file = given.pop("config_file", "configs/paper.yaml")
+    out = given.pop("out", "reports/paper")
+    config = load_config(root / str(file), **given)
+    return Study(config, Store(root / str(out), say=say, fresh=fresh), root)

@@ -1,0 +1,147 @@
+"""Runs the notebooks in order through papermill, and reuses those in which nothing has changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_reliability.artefacts import StageResult, stage_key
+from rag_reliability.experiment.study import Study, open_study, source_files
+from rag_reliability.files import atomic_write_text, run_lock, sha256_tree
+from rag_reliability.records import InputError
+
+NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
+    "01_corpus": ("corpus",),
+    "02_index": ("index",),
+    "03_rerank": ("rank",),
+    "04_generate": ("answers", "stance"),
+    "05_evaluate": ("retrieval", "answer-scores"),
+    "06_sensitivity": (
+        "sweep-spread",
+        "sweep-named_spread",
+        "sweep-k",
+        "sweep-window",
+        "sweep-smoothing",
+    ),
+    "07_adaptive": ("sweep-feedback",),
+    "08_threats": ("sweep-threats",),
+    "09_figures": ("results",),
+}
+"""Each notebook and the stages it asks for, in the order of a whole run."""
+
+
+def run_notebooks(
+    config_file: str,
+    out: str,
+    parameters: Mapping[str, Any],
+    *,
+    fresh: bool = False,
+    say: Callable[[str], None] = print,
+) -> Study:
+    """Execute every notebook into ``out``/notebooks, in order; returns the study.
+
+    Config, corpus and models are checked before the first notebook starts. A notebook whose source,
+    parameters, package and stages are unchanged is not executed again, and the run says so.
+
+    Raises InputError, one line, for bad input and for a notebook that fails.
+    """
+    study = open_study({**parameters, "config_file": config_file, "out": out}, say=say)
+    study.need_topics()
+    for model in (study.config.encoder, study.config.generator):
+        study.model_sha(model)
+    with run_lock(study.run_dir):
+        if fresh:
+            study.store.clear_cache()
+        for number, (name, stages) in enumerate(NOTEBOOKS.items(), start=1):
+            say(f"[{number}/{len(NOTEBOOKS)}] {name}")
+            given = {**parameters, "config_file": config_file, "out": out}
+            _run_one(study, name, stages, given)
+        write_manifest(study)
+    return study
+
+
+def _run_one(
+    study: Study, name: str, stages: tuple[str, ...], parameters: Mapping[str, Any]
+) -> None:
+    source = study.root / "notebooks" / f"{name}.ipynb"
+    if not source.is_file():
+        raise InputError(f"{source}: no such notebook")
+    inputs = {
+        "notebook": sha256_tree(source),
+        "parameters": dict(parameters),
+        "config": study.config.model_dump(mode="json"),
+        "priors": sha256_tree(study.path(study.config.priors)),
+        "corpus": study.corpus_digest,
+        "models": [study.model_sha(m) for m in (study.config.encoder, study.config.generator)],
+    }
+    key = stage_key(f"notebook-{name}", inputs, source_files((".",)))
+    executed, used = f"notebooks/{name}.ipynb", f"stages/{name}.uses.json"
+
+    def build(folder: Path) -> None:
+        (folder / "notebooks").mkdir(parents=True)
+        (folder / "stages").mkdir()
+        execute(source, folder / executed, parameters, study.root)
+        uses = {stage: study.key(stage) for stage in stages}
+        (folder / used).write_text(json.dumps(uses, indent=1) + "\n", encoding="utf-8")
+
+    def run() -> StageResult:
+        return study.store.stage(
+            f"notebook-{name}", key, (executed, used), build, meta={"inputs": inputs}
+        )
+
+    # The executed copy may be at hand while the stages it made were changed or taken away.
+    if run().status != "built" and not _stages_hold(study, used):
+        study.store.forget(f"notebook-{name}", key)
+        run()
+
+
+def _stages_hold(study: Study, used: str) -> bool:
+    """Whether the stages that a notebook made are still what it made, in this run's folder."""
+    try:
+        uses = json.loads((study.run_dir / used).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return all(study.store.holds(stage, key) for stage, key in uses.items())
+
+
+def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path) -> None:
+    """Execute one notebook through papermill, its progress and prints shown as they come.
+
+    Raises InputError: what the notebook was refused for, or the cell and error it stopped at.
+    """
+    import papermill
+
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters=dict(parameters),
+            cwd=str(cwd),
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            progress_bar=sys.stderr.isatty(),
+        )
+    except papermill.PapermillExecutionError as error:
+        if error.ename == "InputError":
+            raise InputError(str(error.evalue)) from error
+        raise InputError(
+            f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}"
+        ) from error
+
+
+def write_manifest(study: Study) -> None:
+    """``manifest.json``: the config, and every stage with its key, outputs and inputs."""
+    records = [study.store.sidecar(s) for stages in NOTEBOOKS.values() for s in stages]
+    manifest = {
+        "config": study.config.model_dump(mode="json"),
+        "corpus_sha256": study.corpus_digest,
+        "stages": {
+            r["name"]: {"key": r["key"], "seconds": r["seconds"], "outputs": r["outputs"]}
+            for r in records
+        },
+    }
+    text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    atomic_write_text(study.run_dir / "manifest.json", text)
