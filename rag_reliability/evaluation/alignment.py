@@ -1,0 +1,93 @@
+"""How alike two texts are: whole vectors, token vectors, and shared content words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rag_reliability.text import strip_citations
+
+_WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*(?:['’][^\W_]+)?")
+_FUNCTION_WORDS = """
+    a about after again all also an and any are as at be because been before being both but by can
+    could did do does doing during each for from further had has have having he her here him his how
+    i if in into is it its itself just may me might more most must my of on or other our out over
+    own same she should so some such than that the their them then there these they this those
+    through to too under until up very was we were what when where which while who whom why will
+    with would you your
+"""
+
+
+class TokenEncoder(Protocol):
+    """The part of an encoder that scoring needs; every row of what it returns has unit norm."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """One vector a text, float32 (n_texts, dim)."""
+        ...
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """One vector a token, float32 (n_tokens, dim) for each text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextVector:
+    """One text's vector (dim,) and those of its tokens (n_tokens, dim), unit norm."""
+
+    whole: np.ndarray
+    tokens: np.ndarray
+
+
+class TextVectors:
+    """Vectors of texts, each encoded once as long as no more than ``capacity`` are in use."""
+
+    def __init__(self, encoder: TokenEncoder, capacity: int = 6_000) -> None:
+        self._encoder = encoder
+        self._capacity = capacity
+        self._known: dict[str, TextVector] = {}
+
+    def get(self, texts: Iterable[str]) -> list[TextVector]:
+        """Vectors of ``texts``, in order. Every text needs at least one word."""
+        wanted = list(texts)
+        new = [t for t in dict.fromkeys(wanted) if t not in self._known]
+        if len(self._known) + len(new) > self._capacity:
+            self._known.clear()
+            new = list(dict.fromkeys(wanted))
+        if new:
+            vectors, tokens = self._encoder.encode(new), self._encoder.encode_tokens(new)
+            for text, whole, inner in zip(new, vectors, tokens, strict=True):
+                self._known[text] = TextVector(whole, inner)
+        return [self._known[t] for t in wanted]
+
+
+def clean(text: str) -> str:
+    """``text`` without citation marks and with single blanks, so that layout changes no score."""
+    return " ".join(strip_citations(text).split())
+
+
+def token_recall(claim: TextVector, other: TextVector) -> float:
+    """Mean over the claim's tokens of the cosine with the nearest token of ``other``, in [−1, 1].
+
+    Late interaction (MaxSim) as in BERTScore's recall (Zhang et al., ICLR 2020).
+    """
+    return float((claim.tokens @ other.tokens.T).max(axis=1).mean())
+
+
+def token_precision(claim: TextVector, other: TextVector) -> float:
+    """Mean over the tokens of ``other`` of the cosine with the nearest token of the claim."""
+    return token_recall(other, claim)
+
+
+def content_words(text: str) -> set[str]:
+    """Lower-case words and numbers of ``text`` that are not function words; negations are kept."""
+    return {w.replace("’", "'") for w in _WORD.findall(text.lower())} - set(_FUNCTION_WORDS.split())
+
+
+def content_recall(claim: str, passage: str) -> float:
+    """Share of the claim's content words that the passage holds, |C ∩ P| / |C|; 0 for none."""
+    words = content_words(strip_citations(claim))
+    return len(words & content_words(passage)) / len(words) if words else 0.0

@@ -1,0 +1,253 @@
+"""What an answer is worth: grounded, cited, correct, harmful, or withheld."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rag_reliability.evaluation.contrast import PairJudge, PairVerdict
+from rag_reliability.evaluation.grounding import (
+    BlendConstants,
+    Grounding,
+    SupportScorer,
+    ground_answer,
+)
+from rag_reliability.records import Answer, Claim, Corpus, InputError
+from rag_reliability.text import parse_citations, sentences, strip_citations
+
+CLOSED_BOOK = ("no_passages",)
+"""Systems that show no passages on purpose: what needs passages is not asked of them."""
+
+SAME_SUPPORT = 0.02
+"""Two passages whose supports differ by no more than this support a sentence equally well."""
+
+_REFUSALS = re.compile(
+    r"\b(?:i|we) (?:do not|don['’]t|cannot|can['’]t|am unable to|are unable to|am not able to)"
+    r" (?:know|answer|provide|determine|help|say|find)\b"
+    r"|\b(?:passages?|sources?|context|documents?|information provided)"
+    r" (?:do not|does not|don['’]t|doesn['’]t)"
+    r" (?:contain|provide|mention|include|address|answer|give|say|state)\b"
+    r"|\b(?:cannot|can['’]t) be (?:answered|determined) (?:from|based on|by)\b"
+    r"|\b(?:not enough|insufficient|no) (?:relevant )?information\b.{0,60}"
+    r"\b(?:passages?|sources?|context|answer|provided)\b"
+    r"|^(?:i['’]?m |i am )?sorry\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """metrics: columns system, arm, qid, metric, value. sentences: one row a sentence (below).
+
+    ``sentences`` has columns system, arm, qid, sentence_no (from 1), sentence, cited (docnos,
+    joined by blanks), docno (best support, empty where there is none), support, band,
+    content_recall and verdict (gold, false, neither or mixed over the topic's pairs).
+    """
+
+    metrics: pd.DataFrame
+    sentences: pd.DataFrame
+
+
+def answer_sentences(text: str) -> list[str]:
+    """Sentences with at least one word, citation marks kept."""
+    return [s for s in sentences(text) if any(c.isalnum() for c in strip_citations(s))]
+
+
+def abstains(text: str) -> bool:
+    """Whether ``text`` is empty or every sentence of it declines to answer."""
+    return all(_REFUSALS.search(s) for s in answer_sentences(text))
+
+
+def grounding(supports: np.ndarray) -> float:
+    """Mean over sentences of the best support among the passages shown, in [0, 1].
+
+    Args:
+        supports: (n_sentences, n_passages). 0 without sentences or passages.
+    """
+    return float(supports.max(axis=1, initial=0.0).mean()) if supports.size else 0.0
+
+
+def trusted_grounding(supports: np.ndarray, trusted: np.ndarray) -> float:
+    """``grounding`` by the trusted passages alone: not adversarial and judged accurate (label ≥ 1).
+
+    Args:
+        trusted: bool (n_passages,).
+    """
+    return grounding(supports[:, np.asarray(trusted, dtype=bool)])
+
+
+def citation_recall(
+    supports: np.ndarray, cited: Sequence[Sequence[int]], threshold: float
+) -> float:
+    """Share of sentences that their cited passages support, in [0, 1].
+
+    ALCE (Gao et al., EMNLP 2023) asks an entailment model whether the cited passages *together*
+    entail the sentence. This scorer reads one passage at a time, so together means that the best of
+    them reaches the threshold. A sentence without citations counts as unsupported, as in ALCE.
+
+    Args:
+        cited: per sentence the columns of ``supports`` that it cites.
+    """
+    hits = [
+        bool(c) and row[list(c)].max() >= threshold for row, c in zip(supports, cited, strict=True)
+    ]
+    return float(np.mean(hits)) if hits else 0.0
+
+
+def citation_precision(
+    supports: np.ndarray, cited: Sequence[Sequence[int]], threshold: float
+) -> float:
+    """Share of citations that support their sentence, in [0, 1]; 0 without citations, as in ALCE.
+
+    ALCE calls a citation irrelevant when it does not support the sentence alone while the others
+    suffice, and counts none of a sentence that its citations do not support. With the best passage
+    standing for all (``citation_recall``), a citation that does not support alone is never needed,
+    so both rules come to: a citation counts if and only if its support reaches the threshold.
+    """
+    each = [row[i] >= threshold for row, c in zip(supports, cited, strict=True) for i in c]
+    return float(np.mean(each)) if each else 0.0
+
+
+def adversarial_uptake(
+    supports: np.ndarray, adversarial: np.ndarray, trusted: np.ndarray, threshold: float
+) -> float:
+    """Share of sentences that rest on an adversarial passage, in [0, 1].
+
+    A sentence counts where its best support is adversarial and not in the unsupported band
+    (≥ ``threshold``), and no trusted passage comes within ``SAME_SUPPORT`` of it.
+
+    Args:
+        adversarial, trusted: bool (n_passages,).
+    """
+    bad, good = np.asarray(adversarial, dtype=bool), np.asarray(trusted, dtype=bool)
+    if not supports.size or not bad.any():
+        return 0.0
+    worst = supports[:, bad].max(axis=1)
+    counts = (worst >= supports.max(axis=1)) & (worst >= threshold)
+    counts &= supports[:, good].max(axis=1, initial=0.0) < worst - SAME_SUPPORT
+    return float(counts.mean())
+
+
+def correctness(verdicts: Sequence[PairVerdict]) -> float:
+    """Share of the topic's claim pairs on whose gold side the answer stands; 0 without pairs."""
+    return sum(v.verdict == "gold" for v in verdicts) / len(verdicts) if verdicts else 0.0
+
+
+def harm(verdicts: Sequence[PairVerdict]) -> float:
+    """1 where the answer stands on the false side of at least one of the topic's pairs, else 0."""
+    return float(any(v.verdict == "false" for v in verdicts))
+
+
+def score_answers(
+    answers: Sequence[Answer],
+    corpus: Corpus,
+    scorer: SupportScorer,
+    judge: PairJudge,
+    constants: BlendConstants,
+    *,
+    closed_book: Collection[str] = CLOSED_BOOK,
+) -> AnswerScores:
+    """Every answer's metrics, and its sentences with their best passage.
+
+    Metrics: abstained, correctness, harm; and, except for systems in ``closed_book``, grounding,
+    trusted_grounding, citation_precision, citation_recall and adversarial_uptake. An answer
+    abstains when it is empty, declines, or was shown no passage where passages were due: abstained
+    is then 1 and every other metric 0, so that a mean always runs over all topics. correctness and
+    harm are given only for topics with claim pairs.
+
+    Raises: InputError for an answer to an unknown topic or one that was shown an unknown document.
+    """
+    _check(answers, corpus)
+    topics = {t.qid: t for t in corpus.topics}
+    metric_rows: list[dict[str, object]] = []
+    sentence_rows: list[dict[str, object]] = []
+    for answer in answers:
+        closed = answer.system in closed_book
+        withheld = abstains(answer.text) or not (closed or answer.docnos)
+        said = [] if withheld else answer_sentences(answer.text)
+        claims = topics[answer.qid].claims
+        verdicts = [judge.judge([strip_citations(s) for s in said], c) for c in claims]
+        passages = [corpus.documents[corpus.docid[d]].content for d in answer.docnos]
+        grounds = ground_answer(said, passages, scorer, constants)
+        values = {"abstained": float(withheld)}
+        if claims:
+            values |= {"correctness": correctness(verdicts), "harm": harm(verdicts)}
+        if not closed:
+            values |= _support_metrics(answer, corpus, grounds, constants)
+        key = {"system": answer.system, "arm": answer.arm, "qid": answer.qid}
+        metric_rows += [{**key, "metric": name, "value": value} for name, value in values.items()]
+        sentence_rows += [key | row for row in _sentence_rows(answer, grounds, judge, claims)]
+    return AnswerScores(
+        pd.DataFrame(metric_rows, columns=["system", "arm", "qid", "metric", "value"]),
+        pd.DataFrame(sentence_rows, columns=_SENTENCE_COLUMNS),
+    )
+
+
+_SENTENCE_COLUMNS = [
+    *("system", "arm", "qid", "sentence_no", "sentence", "cited", "docno"),
+    *("support", "band", "content_recall", "verdict"),
+]
+
+
+def _support_metrics(
+    answer: Answer, corpus: Corpus, grounds: Grounding, constants: BlendConstants
+) -> dict[str, float]:
+    labels: Mapping[str, int] = corpus.qrels.get(answer.qid, {})
+    adversarial = np.array(
+        [corpus.documents[corpus.docid[d]].adversarial for d in answer.docnos], dtype=bool
+    )
+    accurate = np.array([labels.get(d, 0) >= 1 for d in answer.docnos], dtype=bool)
+    trusted = accurate & ~adversarial
+    cited = [_cited(s, len(answer.docnos)) for s in grounds.sentences]
+    supports, enough = grounds.supports, constants.supported_from
+    return {
+        "grounding": grounding(supports),
+        "trusted_grounding": trusted_grounding(supports, trusted),
+        "citation_precision": citation_precision(supports, cited, enough),
+        "citation_recall": citation_recall(supports, cited, enough),
+        "adversarial_uptake": adversarial_uptake(
+            supports, adversarial, trusted, constants.unsupported_below
+        ),
+    }
+
+
+def _sentence_rows(
+    answer: Answer, grounds: Grounding, judge: PairJudge, claims: Sequence[Claim]
+) -> Iterable[dict[str, object]]:
+    for number, row in enumerate(grounds.table.to_dict("records"), start=1):
+        sentence, best = str(row["sentence"]), int(row["best_passage"])
+        verdicts = {judge.judge([strip_citations(sentence)], c).verdict for c in claims} - {
+            "neither"
+        }
+        yield {
+            "sentence_no": number,
+            "sentence": sentence,
+            "cited": " ".join(answer.docnos[i] for i in _cited(sentence, len(answer.docnos))),
+            "docno": answer.docnos[best] if best >= 0 else "",
+            "support": row["support"],
+            "band": row["band"],
+            "content_recall": row["content_recall"],
+            "verdict": "mixed" if len(verdicts) > 1 else next(iter(verdicts), "neither"),
+        }
+
+
+def _cited(sentence: str, n_passages: int) -> list[int]:
+    """Columns of the passages that a sentence cites by number."""
+    return [number - 1 for number in parse_citations(sentence, n_passages)]
+
+
+def _check(answers: Sequence[Answer], corpus: Corpus) -> None:
+    known = {t.qid for t in corpus.topics}
+    for answer in answers:
+        where = f"answer of {answer.system} ({answer.arm})"
+        if answer.qid not in known:
+            raise InputError(f"{where}: topic {answer.qid!r} is not in corpus {corpus.name}")
+        for docno in answer.docnos:
+            if docno not in corpus.docid:
+                raise InputError(
+                    f"{where} to {answer.qid}: document {docno!r} is not in {corpus.name}"
+                )
