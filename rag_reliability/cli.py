@@ -171,3 +171,7 @@ def _figures(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.results import redraw
 
     print(f"done: {redraw(args.out)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

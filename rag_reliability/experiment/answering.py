@@ -18,7 +18,7 @@ from rag_reliability.records import Answer, Document, InputError
 
 NO_PASSAGES = "no_passages"
 """The baseline that sees the question alone: bad passages can be worse than none."""
-_CODE = ("generation", "modelstore.py", "text.py", "records.py", "experiment/answering.py")
+_CODE = ("generation", "modelstore", "text.py", "records.py", "experiment/answering.py")
 _LIBRARIES = ("torch", "transformers")
 
 

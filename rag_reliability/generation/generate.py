@@ -1,0 +1,133 @@
+"""Greedy generation of many answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+from rag_reliability.records import InputError
+from rag_reliability.text import plain, sentences, strip_citations
+
+if TYPE_CHECKING:
+    import torch
+
+    from rag_reliability.generation.models import Generator
+
+_ROWS = 1024
+"""Token positions read in one pass: more spill the processor's caches, fewer starve it."""
+
+
+def generate(
+    generator: Generator,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int = 96,
+    batch_size: int = 8,
+    progress: bool = True,
+) -> list[str]:
+    """Answer to each prompt (token ids), greedily, in the order given.
+
+    An answer cut off at ``max_new_tokens`` ends after its last complete sentence, if it has one.
+    Equal prompts are generated once. Batches are formed from the sorted distinct prompts, so the
+    same set of prompts and the same ``batch_size`` give the same answers in any order, on the
+    same machine and thread count. They are not promised across batch sizes or other sets: in
+    bfloat16 the sums depend on a batch's shape, and a near tie between two tokens can fall either
+    way, after which the answers differ.
+
+    Raises InputError for a prompt that does not fit the model's context, ValueError for an empty
+    one or a ``batch_size`` or ``max_new_tokens`` below 1.
+    """
+    if batch_size < 1 or max_new_tokens < 1:
+        raise ValueError("batch_size and max_new_tokens must be at least 1")
+    answers: dict[tuple[int, ...], str] = {}
+    total = len(set(map(tuple, prompts)))
+    with tqdm(total=total, unit="answer", desc="generating", disable=not progress) as bar:
+        tokens = 0
+        for batch in batches(generator, prompts, batch_size, max_new_tokens):
+            new = _run(generator, batch, max_new_tokens).sequences[:, len(batch[0]) :]
+            for prompt, row in zip(batch, new.tolist(), strict=True):
+                kept = _until_end(row, generator)
+                tokens += len(kept)
+                answers[prompt] = _text(generator, kept, cut=len(kept) == max_new_tokens)
+            bar.update(len(batch))
+            bar.set_postfix_str(f"{tokens / max(bar.format_dict['elapsed'], 1e-9):.0f} tokens/s")
+    return [answers[tuple(prompt)] for prompt in prompts]
+
+
+def first_logits(
+    generator: Generator, prompts: Sequence[Sequence[int]], *, batch_size: int, progress: bool
+) -> Iterator[tuple[tuple[int, ...], torch.Tensor]]:
+    """Each distinct prompt and its next-token logits, float32 (vocabulary,).
+
+    Raises as ``generate``.
+    """
+    total = len(set(map(tuple, prompts)))
+    with tqdm(total=total, unit="prompt", desc="reading", disable=not progress) as bar:
+        for batch in batches(generator, prompts, batch_size, 1):
+            logits = _run(generator, batch, 1, output_logits=True).logits[0].float().cpu()
+            yield from zip(batch, logits, strict=True)
+            bar.update(len(batch))
+
+
+def batches(
+    generator: Generator, prompts: Sequence[Sequence[int]], batch_size: int, new_tokens: int
+) -> Iterator[list[tuple[int, ...]]]:
+    """Distinct prompts, longest first, in batches; a batch that is too large fails at the start.
+
+    Raises as ``generate``.
+    """
+    distinct = sorted(set(map(tuple, prompts)), key=lambda p: (-len(p), p))
+    if distinct and not distinct[-1]:
+        raise ValueError("a prompt without tokens")
+    context = getattr(generator.model.config, "max_position_embeddings", None)
+    if distinct and context and len(distinct[0]) + new_tokens > context:
+        raise InputError(
+            f"a prompt of {len(distinct[0])} tokens and {new_tokens} new ones exceed "
+            f"{generator.name}'s context of {context}: show fewer or shorter passages"
+        )
+    for start in range(0, len(distinct), batch_size):
+        yield distinct[start : start + batch_size]
+
+
+def complete_sentences(text: str) -> str:
+    """``text`` up to its last complete sentence; all of it if there is none."""
+    parts = sentences(text)
+    if len(parts) < 2 or strip_citations(parts[-1]).rstrip("\"'”’)*").endswith((".", "!", "?")):
+        return text.strip()
+    return text[: text.rindex(parts[-1].split("\n")[0])].strip() or text.strip()
+
+
+def _run(
+    generator: Generator, batch: Sequence[Sequence[int]], new_tokens: int, **options: Any
+) -> Any:
+    """Left-padded greedy generation; transformers derives positions from the attention mask."""
+    import torch
+
+    model: Any = generator.model
+    config = model.generation_config
+    width = len(batch[0])
+    pads = [width - len(prompt) for prompt in batch]
+    ids = [[config.pad_token_id] * n + list(p) for n, p in zip(pads, batch, strict=True)]
+    mask = [[0] * n + [1] * (width - n) for n in pads]
+    with torch.inference_mode():
+        return model.generate(
+            input_ids=torch.tensor(ids, device=model.device),
+            attention_mask=torch.tensor(mask, device=model.device),
+            max_new_tokens=new_tokens,
+            prefill_chunk_size=max(16, _ROWS // len(batch)),
+            return_dict_in_generate=True,
+            **options,
+        )
+
+
+def _until_end(row: list[int], generator: Generator) -> list[int]:
+    ends = set(generator.model.generation_config.eos_token_id)
+    stop = next((n for n, token in enumerate(row) if token in ends), len(row))
+    return row[:stop]
+
+
+def _text(generator: Generator, ids: list[int], *, cut: bool) -> str:
+    text = plain(str(generator.tokenizer.decode(ids, skip_special_tokens=True))).strip()
+    return complete_sentences(text) if cut else text

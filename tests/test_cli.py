@@ -1,0 +1,117 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rag_reliability.cli import main
+
+from .conftest import ROOT, SMALL
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["run", "-p", "kk", "10"], "unknown parameter 'kk'"),
+        (["run", "-p", "k", "ten"], "parameter 'k'"),
+        (["run", "-p", "out", "x"], "use --out"),
+        (["run", "--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["run", "-p", "corpus", "nowhere"], "nowhere"),
+        (["run", "-p", "spread", "wild", "--out", "reports/x"], "unknown spread 'wild'; known: "),
+        (["run", "-p", "generator", "no/such-model"], "no/such-model"),
+        (["search", "x", "--system", "magic"], "unknown system 'magic'"),
+        (["search", "   "], "the question is empty"),
+        (["ask", "x", "-p", "generator", "no/such-model"], "no/such-model"),
+        (["ask", "x", "--arm", "magic", "-p", "generator", SMALL], "magic"),
+        (["validate", "nowhere"], "nowhere"),
+        (["figures", "--out", "reports/nowhere"], "holds no finished run"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(argv, says, capsys):
+    assert main(argv) == 2
+    err = capsys.readouterr().err.strip().splitlines()
+    assert len(err) == 1
+    assert says in err[0]
+    assert err[0].startswith("rag-reliability: ")
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["search"], ["run", "-p", "k"]])
+def test_bad_usage_is_one_line_and_status_2(argv, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_debug_shows_the_traceback():
+    from rag_reliability.records import InputError
+
+    with pytest.raises(InputError):
+        main(["--debug", "validate", "nowhere"])
+
+
+def test_the_installed_command_refuses_with_status_2():
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_reliability.cli", "validate", "nowhere"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_validate_counts_our_corpus(capsys):
+    assert main(["validate", "corpus/health120"]) == 0
+    assert capsys.readouterr().out.startswith("health120: 120 documents, 10 topics")
+
+
+def test_validate_names_file_line_and_field(tmp_path, capsys):
+    good = {"docno": "d1", "title": "", "text": "Some words.", "source_type": "blog"}
+    bad = {"docno": "d2", "title": "", "text": "Some words.", "source_type": "blogg"}
+    (tmp_path / "documents.jsonl").write_text(json.dumps(good) + "\n" + json.dumps(bad) + "\n")
+    assert main(["validate", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "documents.jsonl:2" in err
+    assert "'blogg'" in err
+    assert "peer_reviewed" in err
+
+
+def test_search_shows_tier_prior_similarity_and_score(capsys):
+    assert main(["search", "Is honey safe for infants?", "-p", "k", "3"]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0].split()[:6] == ["rank", "was", "score", "sim", "prior", "tier"]
+    assert len(lines) == 4
+    for rank, line in enumerate(lines[1:], start=1):
+        cells = line.split()
+        assert int(cells[0]) == rank
+        score, sim, prior = map(float, cells[2:5])
+        assert score == pytest.approx(sim * prior, abs=0.002)
+
+
+def test_search_by_similarity_keeps_its_order(capsys):
+    assert main(["search", "Is honey safe for infants?", "--system", "similarity"]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()[1:]
+    assert [line.split()[:2] for line in lines] == [[str(i), str(i)] for i in range(1, 6)]
+
+
+def test_ask_answers_with_support_and_sources(capsys):
+    argv = ["ask", "Is honey safe for infants?", "-p", "generator", SMALL, "-p", "k", "2"]
+    assert main([*argv, "-p", "max_new_tokens", "24"]) == 0
+    out = capsys.readouterr().out
+    answer, sources = out.split("\nsources\n")
+    assert "support 0." in answer or "support 1." in answer or "(no answer)" in answer
+    assert len(sources.strip().splitlines()) == 3
+
+
+def test_models_says_what_is_here(capsys):
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    assert SMALL in out
+    assert "all-minilm-l6-v2" in out
