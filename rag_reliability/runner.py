@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -114,6 +115,8 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path
     """
     import papermill
 
+    # Parameters that a notebook does not list are checked by ExperimentConfig, not by papermill.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
         papermill.execute_notebook(
             str(source),

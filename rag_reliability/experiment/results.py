@@ -17,7 +17,7 @@ from rag_reliability.experiment import report_parts
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
-from rag_reliability.experiment.views import comparison, summary
+from rag_reliability.experiment.views import comparison, only, summary
 from rag_reliability.records import InputError
 from rag_reliability.reporting import tables
 from rag_reliability.reporting.figures import FIGURES
@@ -106,9 +106,7 @@ def _at_k(study: Study, names: tuple[str, ...]) -> list[str]:
 
 
 def _swept(study: Study, name: str, by: list[str], names: tuple[str, ...] = SWEPT) -> pd.DataFrame:
-    frame = saved(study, f"metrics/{name}.csv")
-    kept = frame["metric"].isin([*_at_k(study, names), *names])
-    return summary(study, frame[kept], [*by, "metric"])
+    return summary(study, only(study, saved(study, f"metrics/{name}.csv"), *names), [*by, "metric"])
 
 
 def _per_topic(study: Study, _: str | None) -> Figure:
@@ -224,9 +222,8 @@ def contrasts(study: Study) -> pd.DataFrame:
     both = pd.concat(parts, ignore_index=True)
     both = both[both["system"] != "similarity"].drop(columns=["low", "high"])
     renamed = both.rename(columns={"diff_low": "low", "diff_high": "high"})
-    return renamed.astype({"arm": object}).where(
-        renamed["arm"].notna() | (renamed.columns != "arm"), None
-    )
+    arms = renamed["arm"].astype(object)
+    return renamed.assign(arm=arms.where(arms.notna(), None))
 
 
 _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {

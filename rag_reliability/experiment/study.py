@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,7 @@ class Study:
     config: ExperimentConfig
     store: Store
     root: Path
+    _done: dict[str, tuple[str, StageResult]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def priors(self) -> PriorTables:
@@ -106,7 +107,11 @@ class Study:
         """
         known = {**inputs, "libraries": {name: version(name) for name in libraries}}
         key = stage_key(name, known, source_files(code))
-        return self.store.stage(name, key, outputs, build, meta={"inputs": known})
+        # Many stages ask for the same earlier one; it is checked, and spoken of, once a process.
+        if self._done.get(name, (None,))[0] != key:
+            result = self.store.stage(name, key, outputs, build, meta={"inputs": known})
+            self._done[name] = (key, result)
+        return self._done[name][1]
 
 
 def source_files(code: tuple[str, ...]) -> list[Path]:

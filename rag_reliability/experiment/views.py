@@ -90,6 +90,12 @@ def answers_table(study: Study, qid: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "arm", "answer", "passages"])
 
 
+def only(study: Study, metrics: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """The rows of the metrics named, with or without the study's cutoff (``precision@5``)."""
+    wanted = {*names, *(f"{name}@{study.config.k}" for name in names)}
+    return metrics[metrics["metric"].isin(wanted)]
+
+
 def summary(study: Study, metrics: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Mean over topics with its bootstrap interval by group: columns ``by``, mean, low, high."""
     rows = []

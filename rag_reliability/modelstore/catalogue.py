@@ -80,7 +80,7 @@ def catalogue_path() -> Path:
         return Path(own).expanduser()
     here, beside = (
         Path("configs/models.yaml"),
-        Path(__file__).parents[1] / "configs" / "models.yaml",
+        Path(__file__).parents[2] / "configs" / "models.yaml",
     )
     for candidate in (here, beside):
         if candidate.is_file():
