@@ -188,6 +188,11 @@ def answer_summary(study: Study) -> pd.DataFrame:
     return pd.concat([answers, error.assign(arm="")], ignore_index=True)
 
 
+def with_arm(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that belong to generated answers: the stance probe has no arm."""
+    return frame[frame["arm"] != ""]
+
+
 def stance_table_frame(study: Study) -> pd.DataFrame:
     """AUROC, stance error and shift by system: columns system, metric, mean, low, high."""
     frame = saved(study, "metrics/stance.csv")
@@ -233,7 +238,7 @@ _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
         saved(s, "metrics/retrieval.csv"), names=_at_k(s, ("precision", "adv_share"))
     ),
     "study": lambda s: tables.study_table(report_parts.beside_study(s)),
-    "answers": lambda s: tables.answers_table(answer_summary(s), ANSWERS),
+    "answers": lambda s: tables.answers_table(with_arm(answer_summary(s)), ANSWERS),
     "stance": lambda s: tables.stance_table(stance_table_frame(s)),
 }
 
@@ -271,7 +276,7 @@ def draw_all(study: Study, folder: Path) -> None:
         values=numbers,
         summary=_untested(retrieval_comparison(study)),
         contrasts=contrasts(study),
-        answers=answer_summary(study).loc[lambda f: f["arm"] != ""],
+        answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
         threats=_swept(study, "threats", ["rate", "system"]),
     )

@@ -80,7 +80,7 @@ def _answer_panel(ax: Axes, frame: pd.DataFrame, systems: list[str]) -> None:
         ax.text(
             0.5,
             i,
-            "not defined",
+            "not measured",
             ha="center",
             va="center",
             fontsize=6.5,
