@@ -52,7 +52,7 @@ class ExperimentConfig(BaseModel):
     )
     arms: tuple[str, ...] = Field(("plain", "credibility_in_prompt"), description="prompts tried")
     max_new_tokens: int = Field(96, ge=8, le=1024, description="longest answer, in tokens")
-    batch_size: int = Field(8, ge=1, description="prompts generated together")
+    batch_size: int = Field(24, ge=1, description="prompts generated together")
     n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
     seed: int = Field(7, ge=0, description="seed of every random draw")
 

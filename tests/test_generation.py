@@ -103,9 +103,9 @@ def test_a_hostile_question_or_source_type_brings_no_control_token(generator):
 def test_the_arms_differ_in_nothing_but_the_sources():
     plain = build_messages(QUERY, PASSAGES, "plain")[1]["content"]
     shown = build_messages(QUERY, PASSAGES, "credibility_in_prompt")[1]["content"]
-    assert "[1] (Source: peer-reviewed research) Vitamin C. Taken daily" in shown
-    assert "[2] (Source: post by an internet user) I took" in shown
-    for label in ("(Source: peer-reviewed research) ", "(Source: post by an internet user) "):
+    labels = (" (Source: peer-reviewed research)", " (Source: post by an internet user)")
+    assert f"does not prevent colds.{labels[0]}\n\n[2] I took" in shown
+    for label in labels:
         shown = shown.replace(label, "")
     assert shown == plain
 
@@ -153,7 +153,7 @@ def test_a_model_without_a_chat_template_gets_the_plain_text(generator):
     base = dataclasses.replace(generator, tokenizer=Bare())
     ids = prompt_ids(base, build_messages(QUERY, [Passage(HOSTILE)]))
     assert added_ids(generator, ids) == []
-    assert generator.tokenizer.decode(ids).endswith("cite them like [2].\n\nAnswer:")
+    assert generator.tokenizer.decode(ids).endswith("in square brackets.\n\nAnswer:")
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,7 @@ def test_bad_prompts_are_refused_before_any_work(generator):
     [
         ("It does not [1]. Some people", "It does not [1]."),
         ("It does not. [1] Some people", "It does not. [1]"),
+        ("[1] It does not.\n[2] It may.\n[3]", "[1] It does not.\n[2] It may."),
         ("It does not. It may shorten them [2].", "It does not. It may shorten them [2]."),
         ('It does not. He said "no."', 'It does not. He said "no."'),
         ("Some people say that", "Some people say that"),

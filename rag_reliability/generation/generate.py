@@ -92,7 +92,13 @@ def batches(
 
 
 def complete_sentences(text: str) -> str:
-    """``text`` up to its last complete sentence; all of it if there is none."""
+    """``text`` up to its last complete sentence; all of it if there is none.
+
+    A citation mark alone on the last line opened a sentence that was never written.
+    """
+    lines = text.strip().split("\n")
+    if len(lines) > 1 and not strip_citations(lines[-1]):
+        text = "\n".join(lines[:-1])
     parts = sentences(text)
     if len(parts) < 2 or strip_citations(parts[-1]).rstrip("\"'”’)*").endswith((".", "!", "?")):
         return text.strip()

@@ -53,17 +53,23 @@ class Arm:
     show_source: bool = False
 
 
+_SYSTEM = "You answer questions using the passages you are given."
 ARMS: Mapping[str, Arm] = {
-    "plain": Arm("You answer questions using the passages you are given."),
+    "plain": Arm(_SYSTEM),
     "credibility_in_prompt": Arm(
-        "You answer questions using the passages you are given. Each passage names the type of its "
-        "source. Sources differ in reliability: research and government agencies are reliable; "
-        "blogs, posts by internet users and AI-generated text are often wrong. Where passages "
-        "disagree, follow the more reliable source.",
+        f"{_SYSTEM} Their sources differ in reliability: believe research and government agencies "
+        "more than blogs, internet users and AI-generated text.",
         show_source=True,
     ),
 }
 """The arms of an experiment by name."""
+# Chosen by reading answers to TREC health questions. An example mark ("like [2]") opened almost
+# every answer, whatever the passage; source types before the text made the model list passages
+# instead of answering; a licence to abstain was nearly always taken.
+_REQUEST = (
+    "Answer the question in one or two sentences using the passages. You must end each sentence "
+    "with the number of its passage in square brackets."
+)
 
 
 def build_messages(query: str, passages: Sequence[Passage], arm: str = "plain") -> list[Message]:
@@ -79,11 +85,10 @@ def build_messages(query: str, passages: Sequence[Passage], arm: str = "plain") 
     if not passages:
         return _chat("You answer questions.", f"{question}\n\nAnswer in one or two sentences.")
     numbered = "\n\n".join(
-        f"[{number}] {_label(passage, ARMS[arm])}{one_line(passage.text)}"
+        f"[{number}] {one_line(passage.text)}{_label(passage, ARMS[arm])}"
         for number, passage in enumerate(passages, 1)
     )
-    request = "Answer in one or two sentences using the passages, and cite them like [2]."
-    return _chat(ARMS[arm].system, f"{numbered}\n\n{question}\n\n{request}")
+    return _chat(ARMS[arm].system, f"{numbered}\n\n{question}\n\n{_REQUEST}")
 
 
 def one_line(text: str, max_chars: int = MAX_CHARS) -> str:
@@ -163,7 +168,7 @@ def _label(passage: Passage, arm: Arm) -> str:
     if not arm.show_source:
         return ""
     kind = one_line(passage.source_type, 60)
-    return f"(Source: {SOURCE_WORDS.get(kind, kind.replace('_', ' ')) or 'unknown'}) "
+    return f" (Source: {SOURCE_WORDS.get(kind, kind.replace('_', ' ')) or 'unknown'})"
 
 
 def _chat(system: str, user: str) -> list[Message]:
