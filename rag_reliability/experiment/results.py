@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from rag_reliability.artefacts import Store
 from rag_reliability.config import ExperimentConfig
 from rag_reliability.evaluation.stance import stance_summary
 from rag_reliability.experiment import report_parts
+from rag_reliability.experiment.drawing import DRAW, answer_summary, at_k, figure, swept
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
-from rag_reliability.experiment.views import comparison, only, summary
+from rag_reliability.experiment.views import comparison, summary
 from rag_reliability.records import InputError
 from rag_reliability.reporting import tables
-from rag_reliability.reporting.figures import FIGURES
 from rag_reliability.reporting.report import render_report
 from rag_reliability.reporting.save import save_figure, write_whole
 from rag_reliability.reporting.values import write_values
@@ -38,7 +37,6 @@ SHOWN = (
     "compat_harm",
     "compat_diff",
 )
-SWEPT = ("precision", "adv_share", "suppressed_true")
 ANSWERS = (
     "grounding",
     "trusted_grounding",
@@ -85,88 +83,10 @@ def corpus_stage(study: Study) -> pd.DataFrame:
     return table.reindex([*order, *table.index.difference(order)])
 
 
-def figure(study: Study, name: str, qid: str | None = None) -> Figure:
-    """One figure from this run's saved metrics; ``qid`` chooses the topic of a trace figure.
-
-    Raises InputError for an unknown figure or topic, or metrics that have not been made.
-    """
-    if name not in _DRAW:
-        raise InputError(f"unknown figure {name!r}; known: {', '.join(_DRAW)}")
-    return (
-        _DRAW[name](study, qid) if name in ("rank_flow", "iso_score") else _DRAW[name](study, None)
-    )
-
-
-def _at_k(study: Study, names: tuple[str, ...]) -> list[str]:
-    """Metric names with the study's cutoff, where they take one."""
-    cut = {"precision", "ndcg", "adv_share", "adv_hit", "low_tier_share", "suppressed_true"}
-    return [
-        f"{n}@{study.config.k}" if n in cut else "recall@15" if n == "recall" else n for n in names
-    ]
-
-
-def _swept(study: Study, name: str, by: list[str], names: tuple[str, ...] = SWEPT) -> pd.DataFrame:
-    return summary(study, only(study, saved(study, f"metrics/{name}.csv"), *names), [*by, "metric"])
-
-
-def _per_topic(study: Study, _: str | None) -> Figure:
-    names = _at_k(study, ("precision", "adv_share"))
-    return FIGURES["per_topic"](saved(study, "metrics/retrieval.csv"), names=names)
-
-
-def _spread(study: Study, _: str | None) -> Figure:
-    return FIGURES["spread_sensitivity"](
-        _swept(study, "spread", ["gamma", "system"]),
-        _swept(study, "named_spread", ["spread", "system"]),
-    )
-
-
-def _k_window(study: Study, _: str | None) -> Figure:
-    by_k = _swept(study, "k", ["k", "system"]).assign(window="exact")
-    # Shown over k is the exact system; the study's window, which grows with k, is in the CSV.
-    by_k = by_k[by_k["system"] != "source_aware_3k"]
-    by_window = _swept(study, "window", ["window", "system"]).assign(k=study.config.k)
-    by_window = by_window[by_window["window"] != "exact"]
-    by_window["metric"] = by_window["metric"].str.partition("@")[0]
-    return FIGURES["k_window"](pd.concat([by_k, by_window], ignore_index=True), k=study.config.k)
-
-
-def _trace_figure(name: str) -> Callable[[Study, str | None], Figure]:
-    def draw(study: Study, qid: str | None) -> Figure:
-        trace = pd.read_parquet(study.run_dir / "traces" / "source_aware.parquet")
-        chosen = qid or report_parts.telling_topic(study)
-        own = trace[trace["qid"] == chosen]
-        if own.empty:
-            raise InputError(f"unknown topic {chosen!r}; known: {', '.join(trace['qid'].unique())}")
-        return FIGURES[name](own)
-
-    return draw
-
-
-def _feedback(study: Study, _: str | None) -> Figure:
-    trajectory = pd.read_parquet(study.run_dir / "traces" / "feedback.parquet")
-    return FIGURES["feedback"](trajectory, initial=dict(study.table))
-
-
-_DRAW: Mapping[str, Callable[[Study, str | None], Figure]] = {
-    "corpus_overview": lambda s, _: FIGURES["corpus_overview"](saved(s, "corpus.csv")),
-    "per_topic": _per_topic,
-    "study_comparison": lambda s, _: FIGURES["study_comparison"](report_parts.beside_study(s)),
-    "spread_sensitivity": _spread,
-    "k_window": _k_window,
-    "feedback": _feedback,
-    "smoothing": lambda s, _: FIGURES["smoothing"](_swept(s, "smoothing", ["alpha", "neighbours"])),
-    "rank_flow": _trace_figure("rank_flow"),
-    "iso_score": _trace_figure("iso_score"),
-    "answers": lambda s, _: FIGURES["answers"](answer_summary(s)),
-    "threats": lambda s, _: FIGURES["threats"](_swept(s, "threats", ["rate", "system"], SWEPT[:2])),
-}
-
-
 def retrieval_comparison(study: Study) -> pd.DataFrame:
     """Every system against similarity alone on every ranking metric shown."""
     frame = saved(study, "metrics/retrieval.csv")
-    return comparison(study, frame[frame["metric"].isin(_at_k(study, SHOWN))])
+    return comparison(study, frame[frame["metric"].isin(at_k(study, SHOWN))])
 
 
 def answer_comparison(study: Study) -> pd.DataFrame:
@@ -178,14 +98,6 @@ def stance_comparison(study: Study) -> pd.DataFrame:
     """Every system against similarity alone in stance error and shift."""
     frame = saved(study, "metrics/stance.csv")
     return comparison(study, frame[frame["metric"] != "log_odds"])
-
-
-def answer_summary(study: Study) -> pd.DataFrame:
-    """Means with intervals of answer metrics by system and arm, and of the stance error."""
-    answers = summary(study, saved(study, "metrics/answers.csv"), ["system", "arm", "metric"])
-    stance = saved(study, "metrics/stance.csv")
-    error = summary(study, stance[stance["metric"] == "stance_error"], ["system", "metric"])
-    return pd.concat([answers, error.assign(arm="")], ignore_index=True)
 
 
 def with_arm(frame: pd.DataFrame) -> pd.DataFrame:
@@ -232,10 +144,10 @@ def contrasts(study: Study) -> pd.DataFrame:
 
 
 _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
-    "retrieval": lambda s: tables.main_table(_untested(retrieval_comparison(s)), _at_k(s, SHOWN)),
+    "retrieval": lambda s: tables.main_table(_untested(retrieval_comparison(s)), at_k(s, SHOWN)),
     "significance": lambda s: tables.significance_table(contrasts(s)),
     "per_topic": lambda s: tables.per_topic_table(
-        saved(s, "metrics/retrieval.csv"), names=_at_k(s, ("precision", "adv_share"))
+        saved(s, "metrics/retrieval.csv"), names=at_k(s, ("precision", "adv_share"))
     ),
     "study": lambda s: tables.study_table(report_parts.beside_study(s)),
     "answers": lambda s: tables.answers_table(with_arm(answer_summary(s)), ANSWERS),
@@ -263,7 +175,7 @@ def values(study: Study) -> dict[str, Any]:
 def draw_all(study: Study, folder: Path) -> None:
     """Write figures, tables, values and report of a study into ``folder``."""
     drawn = {}
-    for name in _DRAW:
+    for name in DRAW:
         drawn[name] = save_figure(figure(study, name), folder / "figures" / name)[1]
     made = {name: table(study, name) for name in _TABLE}
     for name, frame in made.items():
@@ -278,7 +190,7 @@ def draw_all(study: Study, folder: Path) -> None:
         contrasts=contrasts(study),
         answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
-        threats=_swept(study, "threats", ["rate", "system"]),
+        threats=swept(study, "threats", ["rate", "system"]),
     )
     write_whole(folder / "index.html", render_report(context))
 
