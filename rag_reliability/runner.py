@@ -126,6 +126,8 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path
             stdout_file=sys.stdout,
             stderr_file=sys.stderr,
             progress_bar=sys.stderr.isatty(),
+            # Kernel errors only: the note that a local kernel's socket is not encrypted is no news.
+            extra_arguments=["--log-level=40"],
         )
     except papermill.PapermillExecutionError as error:
         if error.ename == "InputError":

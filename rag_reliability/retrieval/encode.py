@@ -155,7 +155,7 @@ class SentenceTransformerEncoder:
     ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
         """Model outputs batch by batch, windows of similar length together."""
         import torch
-        from tqdm.auto import tqdm
+        from tqdm import tqdm
 
         order = np.argsort([-len(ids) for ids in windows.ids], kind="stable")
         starts = range(0, len(order), batch_size)
