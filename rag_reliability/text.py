@@ -11,8 +11,15 @@ _CITATION = re.compile(r"\s*\[\s*\d+(?:\s*[,;–-]\s*\d+)*\s*\]")
 _NUMBER = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
 
 
+_AFTER_STOP = re.compile(rf"(?<=[.!?])((?:{_CITATION.pattern})+)$")
+
+
 def sentences(text: str, language: str = "en") -> list[str]:
-    """Non-empty sentences of ``text``, in order, citation marks kept with their sentence."""
+    """Non-empty sentences of ``text``, in order, citation marks kept with their sentence.
+
+    A mark after a full stop belongs to the sentence before it, unless the text opens with a mark:
+    then the writer puts marks before their sentences.
+    """
     merged: list[str] = []
     for piece in sentencex.segment(language, text):
         piece = piece.strip()
@@ -20,7 +27,18 @@ def sentences(text: str, language: str = "en") -> list[str]:
             merged[-1] = f"{merged[-1]} {piece}"
         elif piece:
             merged.append(piece)
-    return merged
+    return _marks_first(merged) if _CITATION.match(text.strip()) else merged
+
+
+def _marks_first(found: list[str]) -> list[str]:
+    """Sentences with the marks that follow their full stop moved to the next one."""
+    moved, carried = [], ""
+    for number, sentence in enumerate(found, start=1):
+        mark = _AFTER_STOP.search(sentence) if number < len(found) else None
+        kept = sentence[: mark.start()] if mark else sentence
+        moved.append(f"{carried} {kept}".strip())
+        carried = mark[1].strip() if mark else ""
+    return moved
 
 
 def parse_citations(text: str, n_passages: int) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ def test_overrides_win_and_lists_may_come_as_one_scalar():
         ({"window": "all"}, "parameter 'window'"),
         ({"unknown_prior": 0.0}, "parameter 'unknown_prior' = 0.0"),
         ({"unknown_prior": float("nan")}, "parameter 'unknown_prior'"),
+        ({"window": 4}, "window = 4 is smaller than k = 5"),
         ({"seed": -1}, "parameter 'seed' = -1"),
     ],
 )

@@ -42,3 +42,11 @@ def test_no_text_has_no_sentences():
 
 def test_control_characters_go_and_letters_stay():
     assert plain("a\x1b[31mb\u202e\n\tλ\x00") == "a[31mb\n\tλ"
+
+
+def test_marks_before_their_sentences_stay_with_them():
+    assert sentences("[1] Honey is unsafe.\n[2] It can hold spores.") == [
+        "[1] Honey is unsafe.",
+        "[2] It can hold spores.",
+    ]
+    assert sentences("[1] One claim. [3]") == ["[1] One claim. [3]"]

@@ -102,7 +102,7 @@ def complete_sentences(text: str) -> str:
     parts = sentences(text)
     if len(parts) < 2 or strip_citations(parts[-1]).rstrip("\"'”’)*").endswith((".", "!", "?")):
         return text.strip()
-    return text[: text.rindex(parts[-1].split("\n")[0])].strip() or text.strip()
+    return " ".join(parts[:-1])
 
 
 def _run(
