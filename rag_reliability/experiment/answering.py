@@ -104,7 +104,8 @@ def answer_prompt(study: Study, generator: Generator, answer: Answer) -> list[in
 
 def read_answers(path: Path) -> list[Answer]:
     """Answers from their file, in its order."""
-    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    with path.open(encoding="utf-8") as lines:  # not splitlines, which also ends lines at U+2028
+        rows = [json.loads(line) for line in lines]
     return [Answer(**{**row, "docnos": tuple(row["docnos"])}) for row in rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -195,6 +196,26 @@ def ranked(found: Candidates, system: System, depth: int) -> Ranking:
     )
 
 
+_RANK_FIELDS = (
+    *("k", "window", "expansion", "spread", "unknown_prior", "smoothing_alpha"),
+    *("smoothing_neighbours", "feedback_rate", "feedback_epochs", "folds", "seed"),
+)
+
+
+def rank_inputs(study: Study) -> dict[str, Any]:
+    """What any ranking of this study depends on; makes the index if it is not there.
+
+    Raises InputError for a corpus without topics or qrels.
+    """
+    study.need_topics()
+    index_stage(study)
+    return {
+        "index": study.key("index"),
+        "tables": {spread: dict(table) for spread, table in study.priors.spreads.items()},
+        **{name: getattr(study.config, name) for name in _RANK_FIELDS},
+    }
+
+
 def rank_stage(study: Study) -> Path:
     """Rank every topic with every system: ``runs/*.trec``, ``traces/*.parquet``, trajectories."""
 
@@ -209,29 +230,9 @@ def rank_stage(study: Study) -> Path:
             trace(study, found, system).to_parquet(folder / "traces" / f"{name}.parquet")
         adaptive(study, found).trajectory.to_parquet(folder / "traces" / "feedback.parquet")
 
-    study.need_topics()
-    index_stage(study)
-    config = study.config
-    fields = (
-        "k",
-        "window",
-        "expansion",
-        "spread",
-        "unknown_prior",
-        "smoothing_alpha",
-        "smoothing_neighbours",
-        "feedback_rate",
-        "feedback_epochs",
-        "folds",
-        "seed",
-    )
     study.stage(
         "rank",
-        inputs={
-            "index": study.key("index"),
-            "tables": {name: dict(table) for name, table in study.priors.spreads.items()},
-            **{name: getattr(config, name) for name in fields},
-        },
+        inputs=rank_inputs(study),
         code=("reliability", "retrieval", "datasets", "records.py", "experiment/ranking.py"),
         libraries=("numpy", "faiss-cpu"),
         outputs=(

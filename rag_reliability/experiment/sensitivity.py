@@ -18,15 +18,16 @@ from rag_reliability.experiment.ranking import (
     Candidates,
     System,
     adaptive,
-    index_stage,
     load_candidates,
     needed_depth,
+    rank_inputs,
     ranked,
     similarity_system,
     type_prior,
 )
 from rag_reliability.experiment.scoring import run_of, save_tidy, score_run
 from rag_reliability.experiment.study import Study
+from rag_reliability.records import InputError
 from rag_reliability.reliability.feedback import prior_rows
 from rag_reliability.reliability.priors import effective_types, prior_vector, temper
 from rag_reliability.reliability.smoothing import smooth_prior
@@ -152,6 +153,8 @@ def sweep_stage(study: Study, name: str) -> pd.DataFrame:
         "feedback": feedback_sweep,
         "threats": threat_sweep,
     }
+    if name not in sweeps:
+        raise InputError(f"unknown sweep {name!r}; known: {', '.join(sweeps)}")
     output = f"metrics/{name}.csv"
 
     def build(folder: Path) -> None:
@@ -160,28 +163,9 @@ def sweep_stage(study: Study, name: str) -> pd.DataFrame:
         frame = pd.concat(sweeps[name](study, found), ignore_index=True)
         save_tidy(frame, folder / output)
 
-    index_stage(study)
-    config = study.config
-    fields = (
-        "k",
-        "expansion",
-        "spread",
-        "unknown_prior",
-        "window",
-        "smoothing_alpha",
-        "smoothing_neighbours",
-        "feedback_rate",
-        "feedback_epochs",
-        "folds",
-        "seed",
-    )
     study.stage(
         f"sweep-{name}",
-        inputs={
-            "index": study.key("index"),
-            "tables": {spread: dict(table) for spread, table in study.priors.spreads.items()},
-            **{field: getattr(config, field) for field in fields},
-        },
+        inputs=rank_inputs(study),
         code=("reliability", "retrieval", "evaluation/ranking.py", "records.py", "experiment"),
         libraries=("numpy", "faiss-cpu", "ranx", "ir-measures"),
         outputs=(output,),
