@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 0, 2 for bad input, 1 for a defect of ours."""
     args = build_parser().parse_args(argv)
     warnings.showwarning = _one_line_warning
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)  # a log shows each stage when it is done
     try:
         args.run(args)
     except InputError as error:

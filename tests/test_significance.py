@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from rag_reliability.evaluation.significance import (
     compare,
@@ -75,6 +76,11 @@ def test_interval() -> None:
         mean_interval([])
     with pytest.raises(ValueError, match="finite"):
         mean_interval([np.nan])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)
 
 
 def test_holm_by_hand() -> None:

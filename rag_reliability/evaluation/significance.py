@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 LOWER_IS_BETTER = {
     "adv_share": True,
@@ -118,10 +117,15 @@ def mean_interval(
 def holm(p_values: ArrayLike) -> np.ndarray:
     """P-values adjusted for their number, in the order given (Holm, 1979).
 
-    The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j).
+    The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j). Ours, checked against
+    statsmodels', which collects all of Python's garbage at every call (0.6 s each in a notebook).
     """
     p = np.asarray(p_values, dtype=np.float64)
-    return multipletests(p, method="holm")[1] if p.size else p
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    raised = p[order] * np.arange(p.size, 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(raised)) if p.size else raised
+    return adjusted
 
 
 def topic_deltas(metrics: pd.DataFrame, baseline: str) -> pd.DataFrame:

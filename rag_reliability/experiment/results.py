@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +84,20 @@ def corpus_stage(study: Study) -> pd.DataFrame:
     return table.reindex([*order, *table.index.difference(order)])
 
 
+@cache
 def retrieval_comparison(study: Study) -> pd.DataFrame:
     """Every system against similarity alone on every ranking metric shown."""
     frame = saved(study, "metrics/retrieval.csv")
     return comparison(study, frame[frame["metric"].isin(at_k(study, SHOWN))])
 
 
+@cache
 def answer_comparison(study: Study) -> pd.DataFrame:
     """Every system against similarity alone on every answer metric, arm by arm."""
     return comparison(study, saved(study, "metrics/answers.csv"))
 
 
+@cache
 def stance_comparison(study: Study) -> pd.DataFrame:
     """Every system against similarity alone in stance error and shift."""
     frame = saved(study, "metrics/stance.csv")
@@ -105,6 +109,7 @@ def with_arm(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["arm"] != ""]
 
 
+@cache
 def stance_table_frame(study: Study) -> pd.DataFrame:
     """AUROC, stance error and shift by system: columns system, metric, mean, low, high."""
     frame = saved(study, "metrics/stance.csv")

@@ -31,7 +31,7 @@ def project_root() -> Path:
     return PACKAGE.parent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Study:
     """A run's config and folder. Cheap to make; what it reads is read once, on first use."""
 
