@@ -108,7 +108,9 @@ def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
         ),
         "k_window": (_estimates(k=[1, 5, 10], window=[5, 15, "exact"], metric=two),),
         "feedback": (feedback.assign(prior=feedback["source_type"].map(PRIORS)),),
-        "smoothing": (_estimates(alpha=[0.0, 0.3, 0.6], neighbours=[3, 5], metric=two),),
+        "smoothing": (
+            _estimates(alpha=[i / 10 for i in range(11)], neighbours=[3, 5], metric=two),
+        ),
         "rank_flow": (trace_frame(),),
         "iso_score": (trace_frame(),),
         "answers": (pd.concat([answers, stance]),),

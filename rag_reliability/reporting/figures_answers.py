@@ -133,7 +133,7 @@ def corpus_overview(counts: pd.DataFrame) -> Figure:
     for ax, (key, names, label) in zip(axes[0], panels, strict=True):
         _stack(ax, counts, key, names)
         ax.set_yticks(range(len(names)), [label(n) for n in names])
-        ax.set_xlabel("Documents")
+        ax.set_xlabel("Judged documents")
         ax.set_ylabel("Source type" if key == "source_type" else "Topic")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside upper center", ncols=4)
@@ -160,5 +160,6 @@ def _stack(ax: Axes, counts: pd.DataFrame, key: str, names: list[str]) -> None:
             label=label,
         )
         left += width
+    ax.set_xlim(0, 1.05 * max(left.max(), 1))
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)

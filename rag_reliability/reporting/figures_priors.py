@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rag_reliability.reporting.marks import bands, series_legend
 from rag_reliability.reporting.style import (
@@ -126,8 +127,9 @@ def smoothing(frame: pd.DataFrame) -> Figure:
         part = frame[frame["metric"] == metric]
         share_axis(ax, part["low"].min(), part["high"].max())
         ax.set_ylabel(metric_label(metric, arrow=True))
-        ax.set_xlabel("Weight α of the neighbours' mean prior")
-        ax.set_xticks(np.sort(frame["alpha"].unique()))
+        ax.set_xlabel("Smoothing weight α")
+        # As many ticks as the narrow panel can name: every value, or at most six of them.
+        ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     series_legend(fig, axes[0, 0], f"bars: {INTERVAL}")
     return fig
 
