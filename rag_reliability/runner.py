@@ -135,6 +135,20 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path
         raise InputError(
             f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}"
         ) from error
+    _without_paths(target, cwd)
+
+
+def _without_paths(notebook: Path, root: Path) -> None:
+    """Make an executed notebook fit to travel: it names no folder of this machine."""
+    text = notebook.read_text(encoding="utf-8")
+    read = json.loads(text)
+    about = read["metadata"].get("papermill", {})
+    about.update(input_path=f"notebooks/{notebook.name}", output_path=notebook.name)
+    text = json.dumps(read, indent=1, ensure_ascii=False) + "\n"
+    for folder, name in ((f"{root}/", ""), (str(root), "."), (str(Path.home()), "~")):
+        if len(folder) > 1:  # where home is "/", there is nothing to hide
+            text = text.replace(folder, name)
+    notebook.write_text(text, encoding="utf-8")
 
 
 def write_manifest(study: Study) -> None:

@@ -1,6 +1,7 @@
 """The whole study on three topics: every notebook, real models, then again, then changed."""
 
 import json
+from pathlib import Path
 
 import nbformat
 import pandas as pd
@@ -63,6 +64,14 @@ def test_every_notebook_is_executed_whole(study_run):
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         assert all(cell.execution_count for cell in code), name
         assert any("injected-parameters" in cell.metadata.get("tags", []) for cell in code)
+
+
+def test_executed_notebooks_name_no_folder_of_this_machine(study_run):
+    _, out, _ = study_run
+    for path in (out / "notebooks").glob("*.ipynb"):
+        text = path.read_text(encoding="utf-8")
+        assert str(ROOT) not in text, path.name
+        assert str(Path.home()) not in text, path.name
 
 
 def test_metrics_are_tidy_and_whole(study_run):
