@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_reliability.artefacts import StageResult, stage_key
+from rag_reliability.experiment.preflight import preflight
 from rag_reliability.experiment.study import Study, open_study, source_files
 from rag_reliability.files import atomic_write_text, run_lock, sha256_tree
 from rag_reliability.records import InputError
@@ -50,9 +51,7 @@ def run_notebooks(
     Raises InputError, one line, for bad input and for a notebook that fails.
     """
     study = open_study({**parameters, "config_file": config_file, "out": out}, say=say)
-    study.need_topics()
-    for model in (study.config.encoder, study.config.generator):
-        study.model_sha(model)
+    preflight(study)
     with run_lock(study.run_dir):
         if fresh:
             study.store.clear_cache()

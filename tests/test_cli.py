@@ -23,6 +23,8 @@ def in_the_project(monkeypatch):
         (["run", "--config", "nowhere.yaml"], "nowhere.yaml"),
         (["run", "-p", "corpus", "nowhere"], "nowhere"),
         (["run", "-p", "spread", "wild", "--out", "reports/x"], "unknown spread 'wild'; known: "),
+        (["run", "-p", "arms", "plain,magic"], "arms: unknown 'magic'"),
+        (["run", "-p", "answer_systems", "best"], "answer_systems: unknown 'best'"),
         (["run", "-p", "generator", "no/such-model"], "no/such-model"),
         (["search", "x", "--system", "magic"], "unknown system 'magic'"),
         (["search", "   "], "the question is empty"),

@@ -110,11 +110,13 @@ def listing(hits: list[Hit]) -> str:
 def ask(study: Study, query: str, system: str, arm: str) -> str:
     """An answer from the top k passages, how far each sentence is supported, and its sources."""
     from rag_reliability.experiment.answering import passage
+    from rag_reliability.experiment.preflight import known
     from rag_reliability.generation.generate import generate
     from rag_reliability.generation.models import load_generator
-    from rag_reliability.generation.prompt import build_messages, prompt_ids
+    from rag_reliability.generation.prompt import ARMS, build_messages, prompt_ids
 
-    modelstore.resolve(study.config.generator)  # refuse before searching, not after
+    known("--arm", (arm,), tuple(ARMS))  # refuse before searching, not after
+    modelstore.resolve(study.config.generator)
     hits = find(study, query, system)
     messages = build_messages(query, [passage(h.document) for h in hits], arm)
     generator = load_generator(study.config.generator)
