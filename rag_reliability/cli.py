@@ -9,12 +9,14 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rag_reliability import __version__
 from rag_reliability.records import InputError
 
 PAPER = "configs/paper.yaml"
+PAPER_RUN = "reports/paper"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,6 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        if args.debug:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"rag-reliability: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
     except Exception as error:
         if args.debug:
             raise
@@ -63,9 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = _command(commands, "run", _run, "run the notebooks from a config into a folder")
-    run.add_argument(
-        "--out", default="reports/paper", help="the run's folder (default: %(default)s)"
-    )
+    run.add_argument("--out", help=f"the run's folder (default: {PAPER_RUN})")
     run.add_argument("--fresh", action="store_true", help="compute everything anew")
 
     search = _command(commands, "search", _search, "rank the corpus for a question")
@@ -90,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     figures = commands.add_parser(
         "figures", help="redraw figures, tables and report from saved metrics"
     )
-    figures.add_argument("--out", default="reports/paper")
+    figures.add_argument("--out", help=f"the run's folder (default: {PAPER_RUN})")
     figures.set_defaults(run=_figures)
     return parser
 
@@ -115,21 +121,42 @@ def _parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Values of -p, read as YAML scalars, so that 10 is a number and null is nothing."""
     import yaml
 
+    from rag_reliability.config import ExperimentConfig
+
     values: dict[str, Any] = {}
     for name, text in args.parameters:
         if name in ("config_file", "out"):
             raise InputError(f"-p {name}: use --{'config' if name == 'config_file' else 'out'}")
+        if name not in ExperimentConfig.model_fields:
+            known = ", ".join(sorted(ExperimentConfig.model_fields))
+            raise InputError(f"-p: unknown parameter {name!r}; known: {known}")
         try:
-            values[name] = yaml.safe_load(text)
+            value = yaml.safe_load(text)
         except yaml.YAMLError:
-            values[name] = text
+            value = text
+        if isinstance(value, list | dict):
+            raise InputError(f"-p {name}: {text} is not one value; write lists as a,b")
+        values[name] = _here(value) if name in ("corpus", "priors") else value
     return values
+
+
+def _here(path: Any, *, written: bool = False) -> Any:
+    """A path as the user means it: from the working directory if it is there, or is to be written.
+
+    The study reads relative paths from the project's root, where configs name corpus and priors.
+    """
+    from rag_reliability.experiment.study import project_root
+
+    if not isinstance(path, str) or Path.cwd() == project_root():
+        return path
+    return str(Path(path).resolve()) if written or Path(path).exists() else path
 
 
 def _run(args: argparse.Namespace) -> None:
     from rag_reliability.runner import run_notebooks
 
-    study = run_notebooks(args.config, args.out, _parameters(args), fresh=args.fresh)
+    out = _here(args.out, written=True) or PAPER_RUN
+    study = run_notebooks(_here(args.config), out, _parameters(args), fresh=args.fresh)
     print(f"done: {study.run_dir / 'index.html'}")
 
 
@@ -153,7 +180,7 @@ def _interactive(args: argparse.Namespace) -> Any:
         if "reused" not in line:
             print(line, file=sys.stderr)
 
-    place = {"config_file": args.config, "out": str(cache_root() / "interactive")}
+    place = {"config_file": _here(args.config), "out": str(cache_root() / "interactive")}
     return open_study({**_parameters(args), **place}, say=say)
 
 
@@ -172,7 +199,7 @@ def _models(_: argparse.Namespace) -> None:
 def _figures(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.results import redraw
 
-    print(f"done: {redraw(args.out)}")
+    print(f"done: {redraw(_here(args.out, written=True) or PAPER_RUN)}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class ExperimentConfig(BaseModel):
     Raises (through ``load_config``): InputError naming the parameter, its value and what it takes.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     corpus: str = Field(
         "corpus/health120", description="folder of documents.jsonl, topics.jsonl, qrels.txt"
@@ -73,11 +73,9 @@ class ExperimentConfig(BaseModel):
     @classmethod
     def _words(cls, value: Any) -> Any:
         """Papermill hands over scalars, so lists may come as one comma-separated string."""
-        return (
-            tuple(v.strip() for v in value.split(",") if v.strip())
-            if isinstance(value, str)
-            else value
-        )
+        if isinstance(value, str):
+            return tuple(word.strip() for word in value.split(",") if word.strip())
+        return tuple(value) if isinstance(value, list) else value
 
 
 def load_config(path: str | Path | None = None, /, **overrides: Any) -> ExperimentConfig:
@@ -107,9 +105,10 @@ def _one_line(error: ValidationError, path: str | Path | None) -> str:
     first = error.errors()[0]
     where = f"{path}: " if path else ""
     if not first["loc"]:
-        return f"{where}{first['msg']}"
+        return f"{where}{first['msg'].removeprefix('Value error, ')}"
     name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         known = ", ".join(sorted(ExperimentConfig.model_fields))
         return f"{where}unknown parameter {name!r}; known: {known}"
-    return f"{where}parameter {name!r} = {json.dumps(first['input'], default=str)}: {first['msg']}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{where}parameter {name!r} = {json.dumps(first['input'], default=str)}: {message}"

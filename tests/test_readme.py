@@ -39,10 +39,20 @@ def test_a_finding_is_what_the_run_measured(row):
 def test_auroc_and_harm_in_the_text_are_measured():
     values = json.loads((ROOT / "reports" / "paper" / "values.json").read_text(encoding="utf-8"))
     for name in ("auroc.no_passages", "auroc.similarity", "auroc.source_aware"):
-        assert f"({values[f'{name}.mean']:.2f})" in README or (
-            f"AUROC {values[f'{name}.mean']:.2f}" in README
-        )
+        shown = f"{values[f'{name}.mean']:.2f}"
+        assert f"({shown})" in README or f"AUROC {shown})" in README, name
     assert f"Harm is {values['harm.no_passages.plain.mean']:.2f} without" in README
+
+
+def test_nothing_was_left_to_fill_in():
+    assert not re.findall(r"@[A-Z]+@|TODO|TBD", README)
+
+
+@pytest.mark.parametrize("what", ["/tmp/", "/home/", "/root/", "TqdmWarning", "Traceback"])
+def test_the_committed_run_is_clean(what):
+    for path in (ROOT / "reports" / "paper").rglob("*"):
+        if path.suffix in {".ipynb", ".json", ".jsonl", ".csv", ".tex", ".html", ".trec"}:
+            assert what not in path.read_text(encoding="utf-8"), path
 
 
 def test_every_target_command_parameter_and_notebook_named_exists():

@@ -40,6 +40,8 @@ def find(study: Study, query: str, system: str) -> list[Hit]:
     """
     if not query.strip():
         raise InputError("the question is empty")
+    if not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
+        raise InputError("the question is not valid text (a lone surrogate)")
     if system not in INTERACTIVE:
         raise InputError(f"unknown system {system!r}; known here: {', '.join(INTERACTIVE)}")
     from rag_reliability.retrieval.encode import load_encoder

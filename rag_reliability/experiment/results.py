@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
 from rag_reliability.experiment.views import comparison, summary
+from rag_reliability.files import sha256_tree
 from rag_reliability.records import InputError
 from rag_reliability.reporting import tables
 from rag_reliability.reporting.report import render_report
@@ -239,6 +241,19 @@ def redraw(out: str | Path) -> Path:
         raise InputError(
             f"{run_dir}: holds no finished run (manifest.json missing or damaged)"
         ) from error
+    changed = sorted(
+        name
+        for stage, record in manifest["stages"].items()
+        if stage != "results"
+        for name, sha256 in record["outputs"].items()
+        if (run_dir / name).exists() and sha256_tree(run_dir / name) != sha256
+    )
+    if changed:
+        warnings.warn(f"changed since the run that made it: {', '.join(changed)}", stacklevel=2)
     study = Study(config, Store(run_dir, say=lambda line: None), root)
-    draw_all(study, run_dir)
+    try:
+        draw_all(study, run_dir)
+    except (KeyError, ValueError) as error:
+        what = " ".join(str(error).split())
+        raise InputError(f"{run_dir}: cannot be drawn from what it holds: {what}") from error
     return run_dir / "index.html"

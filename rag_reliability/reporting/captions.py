@@ -89,7 +89,12 @@ LIMITS: tuple[str, ...] = (
     "deployed system would get.",
     "The language model is small: it copies well and reasons badly, so answers follow the"
     " passages more closely than a larger model's might.",
-    "Correctness, harm and grounding are scored automatically; the scorer errs on some sentences.",
+    "Correctness, harm and grounding are scored automatically. On other health answers of two "
+    "sentences the judge of claim pairs was right in 83 % of those it decided "
+    "(configs/grounding.yaml); it reads denials as affirmations more often than the reverse, and "
+    "harm counts a topic's side claims too. Differences between systems mean more than levels.",
+    "Short answers can hardly touch all three claims of a topic, so correctness stays near a third "
+    "even for a right answer.",
 )
 
 RERUN: tuple[str, ...] = (

@@ -166,7 +166,9 @@ def k_window(frame: pd.DataFrame, *, k: int = 5) -> Figure:
     if "system" not in frame:
         frame = frame.assign(system="source_aware")
     metrics = list(dict.fromkeys(frame["metric"]))
-    fig, axes = canvas(DOUBLE, 0.5 + 1.75 * len(metrics), len(metrics), 2, sharey="row")
+    fig, axes = canvas(
+        DOUBLE, 0.5 + 1.75 * len(metrics), len(metrics), 2, sharex="col", sharey="row"
+    )
     for row, metric in zip(axes, metrics, strict=True):
         part = frame[frame["metric"] == metric]
         bands(row[0], part[part["window"] == "exact"], "k", markers=True)
