@@ -66,6 +66,22 @@ def test_every_notebook_is_executed_whole(study_run):
         assert any("injected-parameters" in cell.metadata.get("tags", []) for cell in code)
 
 
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [("01_corpus", 1), ("03_rerank", 2), ("05_evaluate", 3), ("06_sensitivity", 3)],
+)
+def test_figures_are_seen_in_the_notebooks(study_run, name, figures):
+    _, out, _ = study_run
+    notebook = nbformat.read(out / "notebooks" / f"{name}.ipynb", as_version=4)
+    seen = [
+        output
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    assert len(seen) == figures
+
+
 def test_executed_notebooks_name_no_folder_of_this_machine(study_run):
     _, out, _ = study_run
     for path in (out / "notebooks").glob("*.ipynb"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -140,6 +141,18 @@ def parameters_from(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return scalars
 
 
+def _prepare_notebook() -> None:
+    """In a notebook, show figures that were made without pyplot, and long cells of tables whole."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    import pandas as pd
+    from IPython.core.pylabtools import select_figure_formats
+
+    select_figure_formats(shell, {"retina"})
+    pd.set_option("display.max_colwidth", 200, "display.max_columns", 30)
+
+
 def open_study(
     parameters: Mapping[str, Any], *, say: Callable[[str], None] = print, fresh: bool = False
 ) -> Study:
@@ -147,6 +160,7 @@ def open_study(
 
     A notebook passes ``globals()``. Raises InputError for unknown names and bad values.
     """
+    _prepare_notebook()
     given = parameters_from(parameters)
     root = project_root()
     file = given.pop("config_file", "configs/paper.yaml")
