@@ -175,7 +175,7 @@ def k_window(frame: pd.DataFrame, *, k: int = 5) -> Figure:
         _window_panel(row[1], part[part["k"] == k])
         share_axis(row[0], part["low"].min(), part["high"].max())
         row[0].set_ylabel(metric_label(f"{metric}@k", arrow=True))
-        row[0].set_xticks(sorted(part.loc[part["window"] == "exact", "k"].unique()))
+        row[0].set_xticks(sorted(frame.loc[frame["window"] == "exact", "k"].unique()))
     axes[-1, 0].set_xlabel(f"k (exact ranking); band: {INTERVAL}")
     axes[-1, 1].set_xlabel(f"Rank window at k = {k}; bars: {INTERVAL}")
     series_legend(fig, axes[0, 0])
