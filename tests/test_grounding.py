@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,8 @@ from rag_reliability.evaluation.grounding import (
 )
 from rag_reliability.records import InputError
 from rag_reliability.retrieval.encode import load_encoder
+
+from .conftest import ROOT
 
 CONFIG = Path(__file__).parents[1] / "configs" / "grounding.yaml"
 PASSAGES = [
@@ -222,3 +225,11 @@ def test_bands_out_of_order_are_refused(tmp_path: Path) -> None:
     path.write_text(text.replace("unsupported_below: 0", "unsupported_below: 0.99 #"))
     with pytest.raises(InputError, match="must not be above"):
         load_constants(path)
+
+
+def test_the_report_states_the_judges_measured_accuracy():
+    from rag_reliability.reporting.captions import LIMITS
+
+    measured = yaml.safe_load((ROOT / "configs" / "grounding.yaml").read_text())["contrast"]
+    value = measured["measured"]["held_out_two_sentences_accuracy_where_decided"]["value"]
+    assert any(f"right in {100 * value:.0f} %" in limit for limit in LIMITS)

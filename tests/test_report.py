@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -112,7 +113,8 @@ def _trace() -> pd.DataFrame:
         "adversarial"
     )
     frame = pd.DataFrame(rows, columns=columns.split())
-    return frame.assign(qid="q006", score=frame["sim"] * frame["prior"], why="")
+    low = frame["source_type"].isin({"user_generated", "ai_generated"})
+    return frame.assign(qid="q006", score=frame["sim"] * frame["prior"], why="", low_tier=low)
 
 
 def test_why_lost_names_what_left_and_what_entered() -> None:
@@ -184,6 +186,9 @@ def test_losses_and_suppressed_documents() -> None:
     (loss,) = losses(_context())
     assert (loss["qid"], loss["changes"]) == ("q006", ["P@5 0.60 → 0.40"])
     assert [row["docno"] for row in suppressed(_context())] == ["h001"]
+    # A compressed spread gives every type a high prior; what is low-tier does not change with it.
+    compressed = replace(_context(), traces=_trace().assign(prior=0.8))
+    assert [row["docno"] for row in suppressed(compressed)] == ["h001"]
     assert losses(_context(system="absent")) == []
 
 

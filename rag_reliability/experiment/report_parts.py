@@ -11,6 +11,7 @@ import pandas as pd
 
 from rag_reliability.evaluation.significance import mean_interval, topic_deltas
 from rag_reliability.experiment.answering import read_answers
+from rag_reliability.experiment.ranking import low_tier
 from rag_reliability.experiment.study import Study
 from rag_reliability.records import InputError
 from rag_reliability.reporting.report import ReportContext
@@ -124,6 +125,8 @@ def report_context(
     sidecars = _sidecars(study)
     stages = [(s["name"], s["seconds"], False) for s in sidecars]
     traces = pd.read_parquet(study.run_dir / "traces" / "source_aware.parquet")
+    # Low-tier by the `current` table, as in the metrics, whatever spread this run uses.
+    traces["low_tier"] = traces["docno"].isin(low_tier(study))
     # Two topics by rule, so that nobody picks the answers: the costliest and the first.
     qids = list(dict.fromkeys([telling_topic(study), study.corpus.topics[0].qid]))
     return ReportContext(

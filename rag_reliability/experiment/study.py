@@ -20,8 +20,6 @@ from rag_reliability.records import Corpus, InputError
 from rag_reliability.reliability.priors import PriorTables, load_priors
 
 PACKAGE = Path(__file__).resolve().parents[1]
-PLACES = ("config_file", "out")
-"""Notebook parameters that say where things are; all others belong to ExperimentConfig."""
 
 
 def project_root() -> Path:
@@ -153,9 +151,7 @@ def _prepare_notebook() -> None:
     pd.set_option("display.max_colwidth", 200, "display.max_columns", 30)
 
 
-def open_study(
-    parameters: Mapping[str, Any], *, say: Callable[[str], None] = print, fresh: bool = False
-) -> Study:
+def open_study(parameters: Mapping[str, Any], *, say: Callable[[str], None] = print) -> Study:
     """Study from scalars: ``config_file``, ``out``, and any field of ExperimentConfig.
 
     A notebook passes ``globals()``. Raises InputError for unknown names and bad values.
@@ -166,4 +162,4 @@ def open_study(
     file = given.pop("config_file", "configs/paper.yaml")
     out = given.pop("out", "reports/paper")
     config = load_config(root / str(file), **given)
-    return Study(config, Store(root / str(out), say=say, fresh=fresh), root)
+    return Study(config, Store(root / str(out), say=say), root)

@@ -23,9 +23,6 @@ from rag_reliability.reporting.style import (
 )
 from rag_reliability.reporting.values import plain_value
 
-LOW_TIER = 0.5
-"""A source type counts as low-tier up to this prior."""
-
 
 @dataclass(frozen=True)
 class ReportContext:
@@ -36,7 +33,7 @@ class ReportContext:
         wins, ties, losses if counted; each system against ``baseline``.
     study: metric, arm (baseline or source_aware), study, ours, low, high.
     per_topic: system, qid, metric, value.
-    traces: rank trace of ``system`` with label and adversarial; all topics.
+    traces: rank trace of ``system`` with label, adversarial and low_tier; all topics.
     answers: system, arm, metric, mean, low, high. stance: system, metric, mean, low, high.
     threats: rate, system, metric, mean, low, high.
     topics: query by qid. titles: title by docno. figures: PNG file by figure name.
@@ -132,7 +129,7 @@ def suppressed(context: ReportContext) -> list[dict[Any, Any]]:
         return []
     t = context.traces
     lost = t["in_top_before"].astype(bool) & ~t["in_top_after"].astype(bool)
-    rows = t[lost & (t["label"] > 0) & (t["prior"] <= LOW_TIER)]
+    rows = t[lost & (t["label"] > 0) & t["low_tier"].astype(bool)]
     return sorted(rows.to_dict("records"), key=lambda r: (natural(r["qid"]), r["rank_sim"]))
 
 
