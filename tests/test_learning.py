@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import betaln
 
 from rag_reliability.records import InputError, Pool
 from rag_reliability.reliability.feedback import FeedbackSettings, Oracle, cross_fitted
 from rag_reliability.reliability.learning import (
-    MAX_STRENGTH,
+    MEDIAN_STRENGTH,
+    STRENGTHS,
     cross_fit,
     host_posteriors,
-    prior_strength,
+    strength_weights,
     topic_folds,
     type_posteriors,
 )
@@ -74,27 +74,44 @@ def test_bad_judgements_are_refused():
 # ---- hosts ---------------------------------------------------------------------------------
 
 
-def test_strength_is_where_the_likelihood_peaks():
-    r, n, m = np.array([9.0, 1, 5, 8]), np.array([10.0, 10, 10, 10]), 0.55
-    grid = np.exp(np.linspace(np.log(0.1), np.log(1000), 4001))
-    a, b = m * grid[:, None], (1 - m) * grid[:, None]
-    best = grid[np.argmax((betaln(a + r, b + n - r) - betaln(a, b)).sum(axis=1))]
-    assert prior_strength(r, n, m) == pytest.approx(best, rel=0.01)
+def test_weights_by_hand():
+    # One host, both of two documents reliable, m = 1/2: the likelihood of s is
+    # B(s/2 + 2, s/2) / B(s/2, s/2) = (s/2 + 1) / (2 (s + 1)), on a grid even in ln s.
+    weights = strength_weights(np.array([2.0]), np.array([2.0]), 0.5)
+    s = STRENGTHS
+    expected = (s / 2 + 1) / (2 * (s + 1)) * s * MEDIAN_STRENGTH / (MEDIAN_STRENGTH + s) ** 2
+    np.testing.assert_allclose(weights, expected / expected.sum())
 
 
-def test_like_hosts_lean_wholly_and_unlike_hosts_hardly():
+def strength(r, n, mean):
+    """Geometric mean of the strength under its weights."""
+    return float(np.exp(strength_weights(r, n, mean) @ np.log(STRENGTHS)))
+
+
+def test_like_hosts_lean_more_than_unlike_ones():
     n = np.full(8, 20.0)
-    assert prior_strength(np.full(8, 10.0), n, 0.5) == pytest.approx(MAX_STRENGTH)
-    assert prior_strength(np.array([20.0, 0] * 4), n, 0.5) < 0.5
-    # one document a host says nothing of the spread between hosts
-    assert prior_strength(np.array([1.0, 0, 1]), np.ones(3), 0.5) == MAX_STRENGTH
+    flat = strength(np.array([1.0, 0, 1]), np.ones(3), 0.5)
+    assert 2 < flat < 8
+    assert strength(np.full(8, 10.0), n, 0.5) > 3 * flat
+    assert strength(np.array([20.0, 0] * 4), n, 0.5) < 1
 
 
-def test_a_recovered_spread():
-    rng, strength = np.random.default_rng(5), 6.0
-    n = np.full(400, 12.0)
-    r = rng.binomial(12, rng.beta(0.7 * strength, 0.3 * strength, size=400)).astype(float)
-    assert prior_strength(r, n, 0.7) == pytest.approx(strength, rel=0.25)
+def test_a_spread_between_hosts_is_found_again():
+    rng, true = np.random.default_rng(5), 6.0
+    r = rng.binomial(12, rng.beta(0.7 * true, 0.3 * true, size=400)).astype(float)
+    assert strength(r, np.full(400, 12.0), 0.7) == pytest.approx(true, rel=0.25)
+
+
+def test_host_intervals_hold_the_truth_as_often_as_they_say():
+    rng, held = np.random.default_rng(1), []
+    for _ in range(25):
+        share = rng.beta(4, 2, size=30)
+        n = rng.integers(1, 12, size=30)
+        hosts = np.repeat([f"h{i:02d}" for i in range(30)], n)
+        good = rng.random(len(hosts)) < np.repeat(share, n)
+        low, high = host_posteriors(hosts, ["t"] * len(hosts), good, ["t"]).interval()
+        held.extend((low <= share) & (share <= high))
+    assert 0.9 <= np.mean(held) <= 0.99
 
 
 def test_a_host_with_few_documents_leans_on_its_type():
