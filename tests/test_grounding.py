@@ -72,14 +72,19 @@ class _Axes:
         self.encoded: list[str] = []
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.encoded += texts
-        sums = np.array([t.sum(axis=0) for t in self.encode_tokens(texts)])
-        return sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return self.encode_both(texts)[0]
 
-    def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [
-            np.array([[1.0, 0.0] if w == "a" else [0.0, 1.0] for w in t.split()]) for t in texts
+    def encode_both(self, texts: Sequence[str]) -> tuple[np.ndarray, list[np.ndarray]]:
+        self.encoded += texts
+        tokens = [
+            np.array([[1.0, 0.0] if w == "a" else [0.0, 1.0] for w in t])
+            for t in self.tokens(texts)
         ]
+        sums = np.array([t.sum(axis=0) for t in tokens])
+        return sums / np.linalg.norm(sums, axis=1, keepdims=True), tokens
+
+    def tokens(self, texts: Sequence[str]) -> list[list[str]]:
+        return [t.split() for t in texts]
 
 
 PLAIN = BlendConstants(
@@ -102,11 +107,13 @@ def test_support_by_hand() -> None:
 
 def test_texts_are_encoded_once_and_memory_is_bounded() -> None:
     encoder = _Axes()
-    vectors = TextVectors(encoder, capacity=2)
+    vectors = TextVectors(encoder, capacity=2 * 32)  # two texts of one word: 2 × 2 × 8 bytes each
     vectors.get(["a", "b", "a"])
     vectors.get(["b", "a"])
     assert encoder.encoded == ["a", "b"]
-    assert len(vectors.get(["a b", "a"])) == 2 and len(vectors._known) == 2
+    vectors.get(["b"])
+    assert len(vectors.get(["b b", "b"])) == 2  # a was used longest ago, then b b's 48 bytes
+    assert list(vectors._known) == ["b"] and vectors._held == 32
 
 
 def test_no_words_no_support() -> None:
@@ -186,7 +193,7 @@ def test_neighbours_and_order_change_nothing(
     passages = [PASSAGES[i] for i in order] + (
         ["Knitting patterns for beginners."] if extra else []
     )
-    fresh = BlendScorer(TextVectors(scorer.vectors._encoder), scorer.constants)
+    fresh = BlendScorer(TextVectors(scorer.vectors.encoder), scorer.constants)
     expected = scorer.support(claims, PASSAGES)
     np.testing.assert_allclose(
         fresh.support(claims, passages)[:, :3], expected[:, order], atol=1.5e-4

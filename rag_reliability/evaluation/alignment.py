@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,8 +30,12 @@ class TokenEncoder(Protocol):
         """One vector a text, float32 (n_texts, dim)."""
         ...
 
-    def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One vector a token, float32 (n_tokens, dim) for each text."""
+    def encode_both(self, texts: Sequence[str]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """One vector a text (n_texts, dim), and one a token (n_tokens, dim) for each text."""
+        ...
+
+    def tokens(self, texts: Sequence[str]) -> list[list[str]]:
+        """Each text's tokens, one for each row of its token vectors."""
         ...
 
 
@@ -41,27 +46,45 @@ class TextVector:
     whole: np.ndarray
     tokens: np.ndarray
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the arrays take."""
+        return int(self.whole.nbytes + self.tokens.nbytes)
+
 
 class TextVectors:
-    """Vectors of texts, each encoded once as long as no more than ``capacity`` are in use."""
+    """Vectors of texts; those used last are kept, up to ``capacity`` bytes of them."""
 
-    def __init__(self, encoder: TokenEncoder, capacity: int = 6_000) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: TokenEncoder, capacity: int = 2**30) -> None:
+        self.encoder = encoder
         self._capacity = capacity
-        self._known: dict[str, TextVector] = {}
+        self._known: OrderedDict[str, TextVector] = OrderedDict()
+        self._held = 0
 
     def get(self, texts: Iterable[str]) -> list[TextVector]:
-        """Vectors of ``texts``, in order. Every text needs at least one word."""
+        """Vectors of ``texts``, in order. Every text needs at least one word.
+
+        What one call asks for is in memory together, whatever the capacity.
+        """
         wanted = list(texts)
-        new = [t for t in dict.fromkeys(wanted) if t not in self._known]
-        if len(self._known) + len(new) > self._capacity:
-            self._known.clear()
-            new = list(dict.fromkeys(wanted))
+        distinct = list(dict.fromkeys(wanted))
+        new = [t for t in distinct if t not in self._known]
+        found = {t: self._known[t] for t in distinct if t in self._known}
         if new:
-            vectors, tokens = self._encoder.encode(new), self._encoder.encode_tokens(new)
-            for text, whole, inner in zip(new, vectors, tokens, strict=True):
-                self._known[text] = TextVector(whole, inner)
-        return [self._known[t] for t in wanted]
+            wholes, tokens = self.encoder.encode_both(new)
+            made = zip(new, wholes, tokens, strict=True)
+            found |= {text: TextVector(whole, inner) for text, whole, inner in made}
+        for text in distinct:
+            self._keep(text, found[text])
+        return [found[t] for t in wanted]
+
+    def _keep(self, text: str, vector: TextVector) -> None:
+        if text not in self._known:
+            self._held += vector.n_bytes
+        self._known[text] = vector
+        self._known.move_to_end(text)
+        while self._held > self._capacity:
+            self._held -= self._known.popitem(last=False)[1].n_bytes
 
 
 def clean(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,27 +15,16 @@ from rag_reliability.evaluation.grounding import (
     SupportScorer,
     ground_answer,
 )
+from rag_reliability.evaluation.refusals import abstains, answer_sentences
+from rag_reliability.evaluation.spans import SpanFinder, lexical_span
 from rag_reliability.records import Answer, Claim, Corpus, InputError
-from rag_reliability.text import parse_citations, sentences, strip_citations
+from rag_reliability.text import parse_citations, strip_citations
 
 CLOSED_BOOK = ("no_passages",)
 """Systems that show no passages on purpose: what needs passages is not asked of them."""
 
 SAME_SUPPORT = 0.02
 """Two passages whose supports differ by no more than this support a sentence equally well."""
-
-_REFUSALS = re.compile(
-    r"\b(?:i|we) (?:do not|don['’]t|cannot|can['’]t|am unable to|are unable to|am not able to)"
-    r" (?:know|answer|provide|determine|help|say|find)\b"
-    r"|\b(?:passages?|sources?|context|documents?|information provided)"
-    r" (?:do not|does not|don['’]t|doesn['’]t)"
-    r" (?:contain|provide|mention|include|address|answer|give|say|state)\b"
-    r"|\b(?:cannot|can['’]t) be (?:answered|determined) (?:from|based on|by)\b"
-    r"|\b(?:not enough|insufficient|no) (?:relevant )?information\b.{0,60}"
-    r"\b(?:passages?|sources?|context|answer|provided)\b"
-    r"|^(?:i['’]?m |i am )?sorry\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -45,21 +33,13 @@ class AnswerScores:
 
     ``sentences`` has columns system, arm, qid, sentence_no (from 1), sentence, cited (docnos,
     joined by blanks), docno (best support, empty where there is none), support, band,
-    content_recall and verdict (gold, false, neither or mixed over the topic's pairs).
+    content_recall, span (the part of that passage that speaks most to the sentence), flags (what
+    the sentence has and the passage lacks) and verdict (gold, false, neither or mixed over the
+    topic's pairs).
     """
 
     metrics: pd.DataFrame
     sentences: pd.DataFrame
-
-
-def answer_sentences(text: str) -> list[str]:
-    """Sentences with at least one word, citation marks kept."""
-    return [s for s in sentences(text) if any(c.isalnum() for c in strip_citations(s))]
-
-
-def abstains(text: str) -> bool:
-    """Whether ``text`` is empty or every sentence of it declines to answer."""
-    return all(_REFUSALS.search(s) for s in answer_sentences(text))
 
 
 def grounding(supports: np.ndarray) -> float:
@@ -150,6 +130,7 @@ def score_answers(
     constants: BlendConstants,
     *,
     closed_book: Collection[str] = CLOSED_BOOK,
+    find_span: SpanFinder = lexical_span,
 ) -> AnswerScores:
     """Every answer's metrics, and its sentences with their best passage.
 
@@ -172,7 +153,7 @@ def score_answers(
         claims = topics[answer.qid].claims
         verdicts = [judge.judge([strip_citations(s) for s in said], c) for c in claims]
         passages = [corpus.documents[corpus.docid[d]].content for d in answer.docnos]
-        grounds = ground_answer(said, passages, scorer, constants)
+        grounds = ground_answer(said, passages, scorer, constants, find_span)
         values = {"abstained": float(withheld)}
         if claims:
             values |= {"correctness": correctness(verdicts), "harm": harm(verdicts)}
@@ -189,7 +170,7 @@ def score_answers(
 
 _SENTENCE_COLUMNS = [
     *("system", "arm", "qid", "sentence_no", "sentence", "cited", "docno"),
-    *("support", "band", "content_recall", "verdict"),
+    *("support", "band", "content_recall", "span", "flags", "verdict"),
 ]
 
 
@@ -231,6 +212,8 @@ def _sentence_rows(
             "support": row["support"],
             "band": row["band"],
             "content_recall": row["content_recall"],
+            "span": row["span"],
+            "flags": "; ".join(row["flags"]),
             "verdict": "mixed" if len(verdicts) > 1 else next(iter(verdicts), "neither"),
         }
 

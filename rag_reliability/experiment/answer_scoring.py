@@ -10,7 +10,7 @@ import pandas as pd
 
 from rag_reliability import modelstore
 from rag_reliability.evaluation.alignment import TextVectors
-from rag_reliability.evaluation.answers import answer_sentences, score_answers
+from rag_reliability.evaluation.answers import score_answers
 from rag_reliability.evaluation.contrast import PairJudge
 from rag_reliability.evaluation.grounding import (
     BlendConstants,
@@ -18,6 +18,8 @@ from rag_reliability.evaluation.grounding import (
     ground_answer,
     load_constants,
 )
+from rag_reliability.evaluation.refusals import answer_sentences
+from rag_reliability.evaluation.spans import SpanFinder, vector_span
 from rag_reliability.evaluation.stance import stance_metrics
 from rag_reliability.experiment.answering import (
     NO_PASSAGES,
@@ -40,6 +42,7 @@ class Scorer:
     support: BlendScorer
     judge: PairJudge
     constants: BlendConstants
+    find_span: SpanFinder
 
 
 def load_scorer(study: Study) -> Scorer:
@@ -52,12 +55,14 @@ def load_scorer(study: Study) -> Scorer:
     constants = load_constants(study.path(GROUNDING))
     vectors = TextVectors(load_encoder(modelstore.resolve(SCORER_ENCODER).path))
     support = BlendScorer(vectors, constants.blend)
-    return Scorer(support, PairJudge(vectors, constants.contrast), constants.blend)
+    judge = PairJudge(vectors, constants.contrast)
+    return Scorer(support, judge, constants.blend, vector_span(vectors))
 
 
 def sentence_table(text: str, passages: Sequence[str], scorer: Scorer) -> pd.DataFrame:
     """Support of each sentence of one answer: sentence, best_passage, support, band, …."""
-    return ground_answer(answer_sentences(text), passages, scorer.support, scorer.constants).table
+    said = answer_sentences(text)
+    return ground_answer(said, passages, scorer.support, scorer.constants, scorer.find_span).table
 
 
 def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -71,7 +76,12 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         scorer = load_scorer(study)
         answers = read_answers(study.run_dir / "answers" / "answers.jsonl")
         scores = score_answers(
-            answers, study.corpus, scorer.support, scorer.judge, scorer.constants
+            answers,
+            study.corpus,
+            scorer.support,
+            scorer.judge,
+            scorer.constants,
+            find_span=scorer.find_span,
         )
         save_tidy(scores.metrics, folder / outputs[0])
         save_tidy(_stance_scores(study), folder / outputs[1])

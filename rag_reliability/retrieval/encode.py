@@ -113,9 +113,26 @@ class SentenceTransformerEncoder:
         parts: list[np.ndarray] = [np.empty(0)] * len(windows.ids)
         for chosen, out in self._batches(windows, batch_size, progress=False):
             for i, vectors in zip(chosen, out["token_embeddings"].numpy(), strict=True):
-                inner = windows.inner[i]
-                parts[i] = _unit(vectors[: len(inner)][inner].astype(np.float64)).astype(np.float32)
+                parts[i] = _inner_unit(vectors, windows.inner[i])
         return [np.concatenate(group) for group in _grouped(parts, windows.owner, len(texts))]
+
+    def encode_both(
+        self, texts: Sequence[str], *, batch_size: int = 32
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """``encode`` and ``encode_tokens`` of the same texts, the model run once.
+
+        Raises: InputError as ``encode``.
+        """
+        windows = self._windows(_clean(texts))
+        sums = np.zeros((len(texts), self.dim))
+        parts: list[np.ndarray] = [np.empty(0)] * len(windows.ids)
+        for chosen, out in self._batches(windows, batch_size, progress=False):
+            vectors = _unit(out["sentence_embedding"].numpy().astype(np.float64))
+            np.add.at(sums, windows.owner[chosen], vectors * windows.n_tokens[chosen, None])
+            for i, inside in zip(chosen, out["token_embeddings"].numpy(), strict=True):
+                parts[i] = _inner_unit(inside, windows.inner[i])
+        tokens = [np.concatenate(group) for group in _grouped(parts, windows.owner, len(texts))]
+        return _unit(sums).astype(np.float32), tokens
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Each text's tokens, one for each row of ``encode_tokens``.
@@ -238,6 +255,11 @@ def _clean(texts: Sequence[str]) -> list[str]:
 def _unit(vectors: np.ndarray) -> np.ndarray:
     """Rows scaled to length 1."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def _inner_unit(vectors: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """A window's token vectors without padding and special tokens, unit norm, float32."""
+    return _unit(vectors[: len(inner)][inner].astype(np.float64)).astype(np.float32)
 
 
 def _grouped(parts: list[Any], owner: np.ndarray, n_texts: int) -> list[list[Any]]:
