@@ -13,9 +13,9 @@ _PAIRS = """increase/decrease increases/decreases increased/decreased higher/low
     longer/shorter stronger/weaker possible/impossible necessary/unnecessary improve/worsen
     improves/worsens improved/worsened effectively/ineffectively safely/dangerously"""
 _ALIKE = """show:indicate shows:indicates showed:indicated many:numerous people:persons
-    often:frequently also:additionally because:since need:require begin:start begins:starts large:big
-    doctors:physicians important:essential illness:sickness especially:particularly whole:entire
-    usually:generally help:aid helps:aids tell:inform physicians:doctors numerous:many big:large"""
+    often:frequently also:additionally because:since need:require begin:start begins:starts
+    large:big doctors:physicians important:essential illness:sickness especially:particularly
+    whole:entire usually:generally help:aid helps:aids tell:inform"""
 _STARTS = """a an the this that these those it they there some many most several in on for if when
     of with we our people patients"""
 
