@@ -98,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     figures.add_argument("--out", help=f"the run's folder (default: {PAPER_RUN})")
     figures.set_defaults(run=_figures)
+    _add_score_grounding(commands)
     return parser
 
 
@@ -200,6 +201,35 @@ def _figures(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.results import redraw
 
     print(f"done: {redraw(_here(args.out, written=True) or PAPER_RUN)}")
+
+
+def _add_score_grounding(commands: Any) -> None:
+    about = "score how far passages support claims, for a file of any length"
+    sub = commands.add_parser("score-grounding", help=about)
+    sub.add_argument(
+        "--pairs",
+        required=True,
+        metavar="FILE.jsonl",
+        help='lines {"id": …, "claim": "…", "passages": ["…", …]}',
+    )
+    sub.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE.jsonl",
+        help="lines of id, support, band, best_passage, span, recall, flags, in the same order",
+    )
+    sub.add_argument(
+        "--judge",
+        metavar="MODEL",
+        help="score with an NLI or a language model instead: a catalogue name, path or hub id",
+    )
+    sub.set_defaults(run=_score_grounding)
+
+
+def _score_grounding(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.grounding import score_grounding
+
+    print(score_grounding(args.pairs, args.out, args.judge))
 
 
 if __name__ == "__main__":

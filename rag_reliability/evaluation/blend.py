@@ -34,12 +34,12 @@ class BlendScorer:
         """Support in [0, 1], float64 (n_claims, n_passages); 0 where either side has no words."""
         return all_pairs(self, claims, passages)
 
-    def pair_support(self, claims: Sequence[str], passages: Sequence[str]) -> np.ndarray:
-        """Support of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
+    def pair_scores(self, claims: Sequence[str], passages: Sequence[str]) -> dict[str, np.ndarray]:
+        """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
         found = np.zeros(len(claims))
         for rows, left, right in _groups(claims, passages):
             np.maximum.at(found, rows, self._calibrated(*pair_parts(self.vectors, left, right)))
-        return found
+        return {"support": found}
 
     def _calibrated(self, cosine: np.ndarray, alignment: np.ndarray) -> np.ndarray:
         c = self.constants

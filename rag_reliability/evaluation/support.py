@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,8 +23,13 @@ class SupportScorer(Protocol):
 class PairScorer(Protocol):
     """A scorer that is also asked pair by pair, for lists in which every claim has its own."""
 
-    def pair_support(self, claims: Sequence[str], passages: Sequence[str]) -> np.ndarray:
-        """Support of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
+    def pair_scores(
+        self, claims: Sequence[str], passages: Sequence[str]
+    ) -> Mapping[str, np.ndarray]:
+        """``support`` in [0, 1] of each claim by the passage at its place, float64 (n_pairs,).
+
+        Beside it whatever else the scorer reads, such as ``contradiction``, of the same shape.
+        """
         ...
 
 
@@ -53,4 +58,4 @@ def all_pairs(scorer: PairScorer, claims: Sequence[str], passages: Sequence[str]
     """Support of every claim by every passage, float64 (n_claims, n_passages)."""
     left = [c for c in claims for _ in passages]
     right = [p for _ in claims for p in passages]
-    return scorer.pair_support(left, right).reshape(len(claims), len(passages))
+    return scorer.pair_scores(left, right)["support"].reshape(len(claims), len(passages))
