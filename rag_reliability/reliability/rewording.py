@@ -153,9 +153,11 @@ def _with_negation(sentence: str) -> str | None:
 
 def _subordinate(before: str) -> bool:
     """Whether what stands before an auxiliary is empty (a question) or opens a clause aside."""
-    clause = re.split(r"[,;:]", before)[-1]
-    words = re.findall(r"\w+", clause.lower())
-    return not re.search(r"\w", before) or bool(SUBORDINATORS & set(words[-4:]))
+    words = re.findall(r"\w+", re.split(r"[,;:]", before)[-1].lower())
+    aside = [i for i, word in enumerate(words) if word in SUBORDINATORS]
+    # A clause on the side that has its own auxiliary is over: the next one is the main clause's.
+    own = bool(aside) and not _AUXILIARY.search(" ".join([*words[aside[-1] :], "."]))
+    return not words and not re.search(r"\w", before) or (own and aside[-1] >= len(words) - 4)
 
 
 def _other_number(match: re.Match[str], rng: np.random.Generator) -> str:
