@@ -393,6 +393,8 @@ def test_taken_names_are_left_alone():
         ("The trial showed a benefit.", "The trial did not show a benefit."),
         ("People who are ill should rest.", "People who are ill should not rest."),
         ("Zinc has been tested.", "Zinc has not been tested."),
+        ("Yes, creams can treat it.", "No, creams cannot treat it."),
+        ("No, ginger cannot cure it.", "Yes, ginger can cure it."),
         ("Is zinc safe?", None),
         ("It is not only safe but also cheap.", None),
         ("It is not true that it does not help.", None),  # two negations

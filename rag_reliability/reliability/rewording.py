@@ -45,6 +45,7 @@ _UNDO: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bno\b(?! one\b)", "some"),
     )
 )
+_ANSWER = re.compile(r"(yes|no)([,.:;]\s+)", re.IGNORECASE)
 _NEITHER_NOR = re.compile(r"\bneither\b(.+?)\bnor\b", re.IGNORECASE)
 
 _AUXILIARY = re.compile(
@@ -69,8 +70,13 @@ def negate(sentence: str) -> str | None:
     """The sentence with its one negation taken out, or one put in; None where no rule applies.
 
     With no negation: "not" after the first auxiliary of a main clause ("can", "may" and "might"
-    become "cannot", since "may not" does not deny "may"), or "does not" before a known verb.
+    become "cannot", since "may not" does not deny "may"), or "does not" before a known verb. An
+    opening "Yes," or "No," is turned with the rest.
     """
+    if opening := _ANSWER.match(sentence):
+        rest = negate(sentence[opening.end() :])
+        turned = {"yes": "No", "no": "Yes"}[opening[1].lower()]
+        return None if rest is None else f"{turned}{opening[2]}{rest}"
     if _IDIOMS.search(sentence) or sentence.rstrip().endswith("?"):
         return None
     if _NEITHER_NOR.search(sentence) and len(_NEGATIONS.findall(sentence)) == 2:
@@ -157,7 +163,7 @@ def _subordinate(before: str) -> bool:
     aside = [i for i, word in enumerate(words) if word in SUBORDINATORS]
     # A clause on the side that has its own auxiliary is over: the next one is the main clause's.
     own = bool(aside) and not _AUXILIARY.search(" ".join([*words[aside[-1] :], "."]))
-    return not words and not re.search(r"\w", before) or (own and aside[-1] >= len(words) - 4)
+    return not words or (own and aside[-1] >= len(words) - 4)
 
 
 def _other_number(match: re.Match[str], rng: np.random.Generator) -> str:
