@@ -22,6 +22,7 @@ from rag_reliability.datasets.draws import (
     with_verified_share,
 )
 from rag_reliability.datasets.healthver import as_question, consistent, healthver_corpus
+from rag_reliability.datasets.pairs import stance_pairs, topics_of_answers
 from rag_reliability.datasets.raw import majority, read_evidence, read_studies
 from rag_reliability.datasets.read import read_corpus
 from rag_reliability.datasets.testbeds import TESTBEDS, build_testbed
@@ -271,3 +272,45 @@ def test_what_cannot_be_built_is_refused(tmp_path):
 def test_flipped_copies_need_a_flip():
     with pytest.raises(InputError, match="needs a function"):
         build_testbed("liveqa-flipped", SHARED)
+
+
+# ---- pairs to test readers of stance -------------------------------------------------------
+
+
+def test_an_answers_topic_is_that_of_its_neighbours():
+    documents = tuple(Document(f"d{i}", "", "x", "blog") for i in range(7))
+    qrels = {"q1": {"d1": 1, "d3": 1}, "q2": {"d5": 1}}
+    found = topics_of_answers(Corpus("c", documents, (), qrels))
+    assert found == {"d1": "q1", "d2": "q1", "d3": "q1", "d5": "q2"}
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "n", "yes"),
+    [
+        ("pubmedqa-conclusions", 450, 287),
+        ("pubmedqa-abstracts", 450, 287),
+        ("healthver-evidence", 716, 392),
+        ("trec-hm-answers", 1643, 644),
+    ],
+)
+def test_pairs_have_a_known_stance(name, n, yes):
+    pairs = stance_pairs(name, SHARED)
+    assert list(pairs.columns) == ["qid", "docno", "question", "passage", "answer"]
+    assert len(pairs) == n and set(pairs["answer"]) == {"yes", "no"}
+    assert (pairs["answer"] == "yes").sum() == yes
+    assert not pairs.duplicated(["qid", "docno"]).any()
+
+
+@needs_data
+def test_pairs_and_testbeds_agree():
+    corpus, pairs = built("healthver"), stance_pairs("healthver-evidence", SHARED)
+    truth = {t.qid: t.stance for t in corpus.topics}
+    for qid, docno, _, _, answer in pairs.itertuples(index=False):
+        if qid in truth:
+            assert corpus.qrels[qid][docno] == (answer == truth[qid])
+
+
+def test_unknown_pairs_are_refused(tmp_path):
+    with pytest.raises(InputError, match="unknown stance pairs 'x'; known: pubmedqa-conclusions"):
+        stance_pairs("x", tmp_path)

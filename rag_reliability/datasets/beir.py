@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from rag_reliability.datasets.hosts import host_in, type_of_host
 from rag_reliability.datasets.lines import json_lines, shown, text_lines
 from rag_reliability.datasets.schema import DocumentRow, TopicRow, checked
 from rag_reliability.datasets.trec import Judgement, collect_qrels, parse_label
@@ -19,21 +19,24 @@ _DOCUMENT_METADATA = ("source_type", "source", "url", "date", "verified", "adver
 _TOPIC_METADATA = ("stance", "narrative")
 
 
-def beir_documents(path: Path, default_type: str | None) -> Iterator[tuple[str, Document]]:
+def beir_documents(
+    path: Path, default_type: str | None, host_types: Mapping[str, str]
+) -> Iterator[tuple[str, Document]]:
     """Documents of a corpus.jsonl as (``file:line``, document).
 
-    Metadata that a document lacks takes the defaults of ``Document``, the source type
-    ``default_type`` and the source the host of its url.
+    Metadata that a document lacks takes the defaults of ``Document``; the source is then the host
+    of its url, the source type what ``host_types`` says of that host, else ``default_type``.
 
     Raises InputError for a malformed row, or a missing source type without a default.
     """
     called = {"docno": "_id"} | {name: f"metadata.{name}" for name in _DOCUMENT_METADATA}
     for where, row in json_lines(path):
         values = _flat(row, where, "docno", "text", _DOCUMENT_METADATA)
-        if default_type is not None:
-            values.setdefault("source_type", default_type)
-        if isinstance(values.get("url"), str):
-            values.setdefault("source", _host(values["url"]))
+        host = host_in(values["url"]) if isinstance(values.get("url"), str) else ""
+        if host:
+            values.setdefault("source", host)
+        if (assumed := type_of_host(host, host_types) or default_type) is not None:
+            values.setdefault("source_type", assumed)
         yield where, checked(DocumentRow, values, where, called).document()
 
 
@@ -97,10 +100,3 @@ def _flat(
     values = {field: metadata[field] for field in known if field in metadata}
     ours = {"_id": name, "text": body, "title": "title"}
     return values | {new: row[old] for old, new in ours.items() if old in row}
-
-
-def _host(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "")[:300]
-    except ValueError:
-        return ""

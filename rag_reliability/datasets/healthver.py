@@ -45,34 +45,30 @@ def healthver_corpus(verdicts: Verdicts) -> Corpus:
     adversarial or not whatever the topic, so topics are left out until no passage plays both parts
     (``consistent``).
     """
-    truths = {
-        claim: truth
-        for claim, given in verdicts.items()
-        if as_question(claim) and (truth := majority(given, AT_LEAST)) is not None
+    questions = {claim: q for claim in verdicts if (q := as_question(claim)) is not None}
+    known = {claim: majority(verdicts[claim], AT_LEAST) for claim in questions}
+    truths = consistent({c: truth for c, truth in known.items() if truth is not None}, verdicts)
+    wrong = {
+        passage for passage, (_, contradicted) in _roles(truths, verdicts).items() if contradicted
     }
-    truths = consistent(truths, verdicts)
-    roles = _roles(truths, verdicts)
-    qids = {claim: f"hv{number:03d}" for number, claim in enumerate(verdicts, 1)}
-    passages = dict.fromkeys(p for given in verdicts.values() for p in given)
-    docnos = {passage: f"hvp{number:03d}" for number, passage in enumerate(passages, 1)}
+    qids, docnos = names(verdicts)
     documents = tuple(
-        Document(
-            docno, "", passage, "unknown", adversarial=bool(passage in roles and roles[passage][1])
-        )
+        Document(docno, "", passage, "unknown", adversarial=passage in wrong)
         for passage, docno in docnos.items()
     )
-    topics = tuple(
-        Topic(qids[claim], as_question(claim) or "", stance=truth)
-        for claim, truth in truths.items()
-    )
+    topics = tuple(Topic(qids[c], questions[c], stance=truth) for c, truth in truths.items())
     qrels = {
-        qids[claim]: {
-            docnos[passage]: int(_agrees(verdict, truth))
-            for passage, verdict in verdicts[claim].items()
-        }
+        qids[claim]: {docnos[p]: int(_agrees(v, truth)) for p, v in verdicts[claim].items()}
         for claim, truth in truths.items()
     }
     return Corpus("healthver", documents, topics, qrels)
+
+
+def names(verdicts: Verdicts) -> tuple[dict[str, str], dict[str, str]]:
+    """The qid of each claim and the docno of each passage, numbered as they come."""
+    passages = dict.fromkeys(p for given in verdicts.values() for p in given)
+    qids = {claim: f"hv{number:03d}" for number, claim in enumerate(verdicts, 1)}
+    return qids, {passage: f"hvp{number:03d}" for number, passage in enumerate(passages, 1)}
 
 
 def consistent(truths: Mapping[str, Answer], verdicts: Verdicts) -> dict[str, Answer]:

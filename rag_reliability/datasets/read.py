@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rag_reliability.datasets.beir import (
     beir_documents,
@@ -23,19 +24,24 @@ def read_corpus(
     known_types: Collection[str] | None = None,
     unknown_ok: bool = False,
     default_type: str | None = None,
+    host_types: Mapping[str, str] = MappingProxyType({}),
 ) -> Corpus:
     """The corpus in a folder, in our own layout or in BEIR's, told apart by the files it holds.
 
     Own layout: documents.jsonl and, if there, topics.jsonl and qrels.txt. BEIR: corpus.jsonl and,
-    if there, queries.jsonl and qrels/*.tsv. ``default_type`` is the source type of documents that
-    state none (None: an error). Source types must be among ``known_types`` (None: any) unless
-    ``unknown_ok``. Topics without relevant documents are kept; ``check.summarise`` reports them.
+    if there, queries.jsonl and qrels/*.tsv (any split). A document of a BEIR folder that states no
+    source type gets that of its url's host in ``host_types`` (a host covers those below it, the
+    nearest counts), else, in either layout, ``default_type`` (None: an error). Source types must be
+    among ``known_types`` (None: any) unless ``unknown_ok``. Topics without relevant documents are
+    kept; ``check.summarise`` reports them.
 
     Raises InputError, naming file, line, field and what was expected, for the first fault found.
     """
     folder = Path(path)
-    read = _read_beir if _is_beir(folder) else _read_own
-    return read(folder, None if unknown_ok else known_types, default_type)
+    known = None if unknown_ok else known_types
+    if not _is_beir(folder):
+        return _read_own(folder, known, default_type)
+    return _read_beir(folder, known, default_type, host_types)
 
 
 def _is_beir(folder: Path) -> bool:
@@ -51,24 +57,29 @@ def _is_beir(folder: Path) -> bool:
 
 def _read_own(folder: Path, known: Collection[str] | None, default_type: str | None) -> Corpus:
     rows = _own_documents(folder / "documents.jsonl", default_type)
-    documents, lines = _documents(rows, known, folder)
+    documents, lines = collect_documents(rows, known, folder)
     topics_path, qrels_path = folder / "topics.jsonl", folder / "qrels.txt"
     topics: tuple[Topic, ...] = ()
     if topics_path.exists():
-        topics = _topics(_own_topics(topics_path))
+        topics = collect_topics(_own_topics(topics_path))
         _check_references(documents, lines, topics)
     judged = list(qrels_rows(qrels_path)) if qrels_path.exists() else []
-    _check_judgements(judged, lines, topics, topics_path)
+    check_judgements(judged, lines, topics, topics_path)
     return Corpus(folder.resolve().name, documents, topics, collect_qrels(judged))
 
 
-def _read_beir(folder: Path, known: Collection[str] | None, default_type: str | None) -> Corpus:
-    rows = beir_documents(folder / "corpus.jsonl", default_type)
-    documents, lines = _documents(rows, known, folder)
+def _read_beir(
+    folder: Path,
+    known: Collection[str] | None,
+    default_type: str | None,
+    host_types: Mapping[str, str],
+) -> Corpus:
+    rows = beir_documents(folder / "corpus.jsonl", default_type, host_types)
+    documents, lines = collect_documents(rows, known, folder)
     topics_path, qrels_folder = folder / "queries.jsonl", folder / "qrels"
-    topics = _topics(beir_topics(topics_path)) if topics_path.exists() else ()
+    topics = collect_topics(beir_topics(topics_path)) if topics_path.exists() else ()
     judged = beir_judgements(qrels_folder)
-    _check_judgements(judged, lines, topics, topics_path)
+    check_judgements(judged, lines, topics, topics_path)
     return Corpus(folder.resolve().name, documents, topics, beir_qrels(judged, qrels_folder))
 
 
@@ -83,10 +94,13 @@ def _own_topics(path: Path) -> Iterator[tuple[str, Topic]]:
         yield where, checked(TopicRow, row, where).topic()
 
 
-def _documents(
-    rows: Iterable[tuple[str, Document]], known: Collection[str] | None, folder: Path
+def collect_documents(
+    rows: Iterable[tuple[str, Document]], known: Collection[str] | None, folder: Path | str
 ) -> tuple[tuple[Document, ...], dict[str, str]]:
-    """The documents, and ``file:line`` of each docno."""
+    """The documents, and ``file:line`` of each docno.
+
+    Raises InputError for a docno that stands twice, a source type not in ``known``, no documents.
+    """
     lines: dict[str, str] = {}
     documents = []
     for where, document in rows:
@@ -100,7 +114,11 @@ def _documents(
     return tuple(documents), lines
 
 
-def _topics(rows: Iterable[tuple[str, Topic]]) -> tuple[Topic, ...]:
+def collect_topics(rows: Iterable[tuple[str, Topic]]) -> tuple[Topic, ...]:
+    """The topics of rows (``file:line``, topic).
+
+    Raises InputError for a qid or claim id that stands twice, or a claim without a contrast.
+    """
     qids: dict[str, str] = {}
     claim_ids: dict[str, str] = {}
     topics = []
@@ -130,12 +148,13 @@ def _check_references(
             raise InputError(f"{lines[document.docno]}: {problem}")
 
 
-def _check_judgements(
+def check_judgements(
     judged: Iterable[Judgement],
     docnos: Collection[str],
     topics: Iterable[Topic],
-    topics_path: Path,
+    topics_path: Path | str,
 ) -> None:
+    """Raise InputError for a judgement of a topic or a document that is not there."""
     qids = {t.qid for t in topics}
     for where, qid, docno, _ in judged:
         if qid not in qids:
