@@ -93,6 +93,9 @@ def build_parser() -> argparse.ArgumentParser:
     models = commands.add_parser("models", help="the models by name, and whether they are here")
     models.set_defaults(run=_models)
 
+    _add_threats(commands)
+    _add_testbed(commands)
+
     figures = commands.add_parser(
         "figures", help="redraw figures, tables and report from saved metrics"
     )
@@ -116,6 +119,44 @@ def _command(commands: Any, name: str, run: Any, help_text: str) -> argparse.Arg
     )
     sub.set_defaults(run=run)
     return sub
+
+
+def _add_threats(commands: Any) -> None:
+    threats = _command(
+        commands,
+        "threats",
+        _threats,
+        "try ranking rules against adversaries that lie about sources",
+    )
+    threats.add_argument("--data", required=True, help="corpus folder, BEIR's layout or our own")
+    threats.add_argument("--out", required=True, help="the run's folder")
+    threats.add_argument(
+        "--rules", help="comma-separated (default: all that need no language model)"
+    )
+    for name, rates, what in (
+        ("--spoof", "0,0.1,0.2,0.35,0.5,1", "shares of the adversaries that claim a trusted type"),
+        ("--leak", "0,0.05,0.2", "shares of those whose claim passes verification"),
+    ):
+        threats.add_argument(name, default=rates, help=f"{what} (default: %(default)s)")
+    threats.add_argument("--seeds", type=int, default=20, help="draws (default: %(default)s)")
+    threats.add_argument("--k", type=int, help="documents kept for each topic")
+    threats.add_argument("--window", type=int, help="rank window of the rules (default: 3k)")
+    threats.add_argument("--generator", help="language model of the stance rules")
+    threats.add_argument("--encoder", help="encoder of the similarity")
+    threats.add_argument(
+        "--answers", action="store_true", help="also generate answers at spoof 0 and 1 (slow)"
+    )
+
+
+def _add_testbed(commands: Any) -> None:
+    testbed = commands.add_parser(
+        "testbed", help="write a testbed made of public sets as a BEIR folder"
+    )
+    testbed.add_argument("name", metavar="NAME")
+    testbed.add_argument("--shared", required=True, help="folder that holds the public sets")
+    testbed.add_argument("--out", required=True, help="folder to write")
+    testbed.add_argument("--seed", type=int, default=0, help="of all draws (default: %(default)s)")
+    testbed.set_defaults(run=_testbed)
 
 
 def _parameters(args: argparse.Namespace) -> dict[str, Any]:
@@ -197,6 +238,29 @@ def _models(_: argparse.Namespace) -> None:
     print(describe_models())
 
 
+def _threats(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.threat_command import ThreatWords, run_threats
+
+    given = {name: getattr(args, name) for name in ("k", "generator", "encoder")}
+    parameters = {
+        **_parameters(args),
+        **{name: value for name, value in given.items() if value is not None},
+        "corpus": _here(args.data),
+        "config_file": _here(args.config),
+        "out": _here(args.out, written=True),
+    }
+    words = ThreatWords(
+        args.rules, args.spoof, args.leak, args.seeds, args.window, answers=args.answers
+    )
+    print(run_threats(parameters, words))
+
+
+def _testbed(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.threat_command import write_testbed
+
+    print(write_testbed(args.name, Path(args.shared), Path(args.out), seed=args.seed))
+
+
 def _figures(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.results import redraw
 
@@ -223,13 +287,31 @@ def _add_score_grounding(commands: Any) -> None:
         metavar="MODEL",
         help="score with an NLI or a language model instead: a catalogue name, path or hub id",
     )
+    sub.add_argument(
+        "--labels",
+        metavar="NAME=COLUMN,…",
+        help="columns of an NLI model's labels, if its config does not name them: "
+        "entailment=0,neutral=1,contradiction=2",
+    )
     sub.set_defaults(run=_score_grounding)
 
 
 def _score_grounding(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.grounding import score_grounding
 
-    print(score_grounding(args.pairs, args.out, args.judge))
+    print(score_grounding(args.pairs, args.out, args.judge, labels=_labels(args.labels)))
+
+
+def _labels(text: str | None) -> dict[str, int] | None:
+    if text is None:
+        return None
+    found: dict[str, int] = {}
+    for item in text.split(","):
+        name, _, column = item.partition("=")
+        if not column.strip().isdecimal() or name.strip() in found:
+            raise InputError(f"--labels {text}: expected NAME=COLUMN,…, each name once")
+        found[name.strip()] = int(column)
+    return found
 
 
 if __name__ == "__main__":

@@ -139,15 +139,22 @@ def test_each_heavy_library_has_one_owner(library, owner):
     assert users == {owner}
 
 
-def test_causal_language_models_are_loaded_in_one_place():
+LOADERS = {
+    "AutoModelForCausalLM": "generation/models.py",
+    # NLI models score answers, and are sequence classifiers: no part of generation.
+    "AutoModelForSequenceClassification": "evaluation/nli.py",
+}
+
+
+@pytest.mark.parametrize(("loader", "owner"), LOADERS.items())
+def test_each_kind_of_language_model_is_loaded_in_one_place(loader, owner):
     users = {
         name_of(path)
         for path in sources()
         for node in ast.walk(tree_of(path))
-        if "AutoModelForCausalLM"
-        in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", ""))
+        if loader in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", ""))
     }
-    assert users == {"generation/models.py"}
+    assert users == {owner}
 
 
 def test_no_star_imports():

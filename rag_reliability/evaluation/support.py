@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +46,14 @@ class Bands(Protocol):
     def supported_from(self) -> float:
         """Support from which a claim counts as supported."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Bands of a scorer that nobody has calibrated: even odds, and one in five."""
+
+    unsupported_below: float = 0.2
+    supported_from: float = 0.5
 
 
 def band_of(support: float, bands: Bands) -> str:

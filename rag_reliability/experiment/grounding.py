@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_reliability import modelstore
 from rag_reliability.artefacts import stage_key
@@ -17,13 +17,17 @@ from rag_reliability.datasets.lines import json_lines
 from rag_reliability.evaluation.alignment import TextVectors
 from rag_reliability.evaluation.blend import BlendScorer
 from rag_reliability.evaluation.constants import load_constants
+from rag_reliability.evaluation.judge import LogOddsScorer
 from rag_reliability.evaluation.pairs import Pair, pair_of, score_pairs
 from rag_reliability.evaluation.spans import SpanFinder, vector_span
-from rag_reliability.evaluation.support import ABSTAINED, BANDS, Bands, PairScorer
+from rag_reliability.evaluation.support import ABSTAINED, BANDS, Bands, PairScorer, Thresholds
 from rag_reliability.experiment.answer_scoring import GROUNDING, SCORER_ENCODER
 from rag_reliability.experiment.study import project_root, source_files
 from rag_reliability.files import locked, sha256_file, write_errors
 from rag_reliability.records import InputError
+
+if TYPE_CHECKING:
+    from rag_reliability.evaluation.nli import NliScorer
 
 CHUNK_LINES, CHUNK_CHARACTERS = 256, 400_000
 """What is read, scored and written together: it bounds the memory whatever the file's length."""
@@ -57,20 +61,57 @@ class Summary:
         return f"{self.out}: {total:,} pairs: {parts}; coverage {scored / total:.1%}{mean}"
 
 
-def load_pairs_scorer(judge: str | None = None) -> PairsScorer:
+def load_pairs_scorer(
+    judge: str | None = None, labels: Mapping[str, int] | None = None
+) -> PairsScorer:
     """The default scorer, or a model as judge by catalogue name, path or hub id.
+
+    A model whose config names a sequence classifier judges by NLI, any other as a causal language
+    model by log-odds. Spans come from the default encoder in either case. labels: columns of the
+    NLI model's labels, where its config does not name them.
 
     Raises: InputError for a model that is not here or that can judge nothing.
     """
     from rag_reliability.retrieval.encode import load_encoder
 
     constants = load_constants(project_root() / GROUNDING).blend
+    model = None if judge is None else modelstore.resolve(judge)
+    if labels and not (model and _classifies(model)):
+        raise InputError("labels belong to a sequence classifier; give one as judge")
     files = modelstore.resolve(SCORER_ENCODER)
     vectors = TextVectors(load_encoder(files.path), capacity=CAPACITY)
     about = {"constants": constants.model_dump(), "encoder": files.sha256}
-    if judge is None:
-        return PairsScorer(BlendScorer(vectors, constants), constants, vector_span(vectors), about)
-    raise InputError(f"judge {judge!r}: not available")
+    find = vector_span(vectors)
+    if model is None:
+        return PairsScorer(BlendScorer(vectors, constants), constants, find, about)
+    about |= {"judge": model.sha256, "labels": dict(labels or {})}
+    return PairsScorer(load_judge(model, labels), Thresholds(), find, about)
+
+
+def load_judge(
+    model: modelstore.ModelFiles, labels: Mapping[str, int] | None = None
+) -> NliScorer | LogOddsScorer:
+    """A model on this machine as scorer: by NLI if it is a sequence classifier, else by log-odds.
+
+    Raises: InputError for a model that can judge nothing.
+    """
+    if _classifies(model):
+        from rag_reliability.evaluation.nli import load_nli
+
+        return load_nli(model.path, labels)
+    from rag_reliability.generation.claims import claim_log_odds
+    from rag_reliability.generation.models import load_generator
+
+    generator = load_generator(model.path)
+    return LogOddsScorer(lambda pairs: claim_log_odds(generator, pairs))
+
+
+def _classifies(model: modelstore.ModelFiles) -> bool:
+    try:
+        config = json.loads((model.path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return any("ForSequenceClassification" in a for a in config.get("architectures") or ())
 
 
 def score_grounding(
@@ -78,8 +119,8 @@ def score_grounding(
     out: str | Path,
     judge: str | None = None,
     *,
+    labels: Mapping[str, int] | None = None,
     progress: bool = True,
-    load: Callable[[str | None], PairsScorer] = load_pairs_scorer,
 ) -> Summary:
     """Score every line of ``pairs`` into a line of ``out``, in order.
 
@@ -96,7 +137,7 @@ def score_grounding(
     if target.is_dir():
         raise InputError(f"{out}: is a folder; expected the name of a file")
     total = _check(source)
-    scorer = load(judge)
+    scorer = load_pairs_scorer(judge, labels)
     inputs = {"pairs": sha256_file(source), **scorer.about}
     key = stage_key("score-grounding", inputs, source_files(("evaluation", "text.py")))
     message = f"another process is writing {target}; wait for it or give another name"
