@@ -28,7 +28,7 @@ NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
         "sweep-window",
         "sweep-smoothing",
     ),
-    "07_adaptive": ("sweep-feedback",),
+    "07_adaptive": ("sweep-feedback", "learned"),
     "08_threats": ("sweep-threats",),
     "09_figures": ("results",),
 }
