@@ -73,7 +73,7 @@ def _names(claim: str) -> list[str]:
     """Words with a capital that no sentence start explains; none where most words have one."""
     words = list(_WORD.finditer(claim))
     capital = [any(c.isupper() for c in w[0]) for w in words]
-    if sum(capital) > len(words) / 2 and len(words) > 3:
+    if sum(capital) > 0.75 * len(words) and len(words) > 3:
         return []
     names = []
     for i, word in enumerate(words):
