@@ -123,8 +123,17 @@ def _sources(study: Study, qids: Sequence[str], docids: np.ndarray, window: int)
     return Reading(np.where(docids >= 0, codes[np.where(docids >= 0, docids, 0)], -1))
 
 
+def _lexical(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
+    """BM25 score of each candidate, over the whole corpus's statistics."""
+    from rag_reliability.retrieval.lexical import LexicalIndex
+
+    query = {t.qid: t.query for t in study.corpus.topics}
+    index = LexicalIndex.build([d.content for d in study.corpus.documents])
+    return Reading(index.scores([query[qid] for qid in qids], docids))
+
+
 Reader = Callable[[Study, Sequence[str], np.ndarray, int], Reading]
 """``(study, qids, docids, window)`` to one optional field of Evidence."""
 
-READ: Mapping[str, Reader] = {"source": _sources}
+READ: Mapping[str, Reader] = {"source": _sources, "lexical": _lexical}
 """How each optional field of Evidence is read; rules that need another cannot be run here."""

@@ -1,0 +1,97 @@
+"""The commands ``threats`` and ``testbed``: from words on a command line to a run or a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_reliability.datasets.draws import Draw
+from rag_reliability.datasets.testbeds import TESTBEDS
+from rag_reliability.datasets.write import write_beir
+from rag_reliability.experiment.study import open_study
+from rag_reliability.experiment.threat_results import threat_results_stage, threat_text
+from rag_reliability.experiment.threats import (
+    ThreatPlan,
+    judged_topics,
+    rules_without_model,
+    settings_of,
+    threats_stage,
+)
+from rag_reliability.records import InputError
+from rag_reliability.reliability.rewording import contradict
+from rag_reliability.reliability.threat_base import rng_of
+
+
+@dataclass(frozen=True)
+class ThreatWords:
+    """The command's arguments as given: lists still one comma-separated text."""
+
+    rules: str | None
+    spoof: str
+    leak: str
+    seeds: int
+    window: int | None
+    answers: bool = False
+
+
+def plan_of(words: ThreatWords) -> ThreatPlan:
+    """The plan that the words mean; without rules, all that need no language model.
+
+    Raises InputError naming the option and what is wrong with it.
+    """
+    rules = rules_without_model() if words.rules is None else _names(words.rules)
+    return ThreatPlan(
+        rules=rules,
+        spoof=_numbers("spoof", words.spoof),
+        leak=_numbers("leak", words.leak),
+        seeds=words.seeds,
+        window=words.window,
+    )
+
+
+def run_threats(parameters: Mapping[str, Any], words: ThreatWords) -> str:
+    """Run the sweep on a corpus folder; returns its tables as text.
+
+    Everything that can be refused is refused before anything is encoded.
+    """
+    plan = plan_of(words)
+    study = open_study(parameters)
+    settings_of(study, plan)
+    judged_topics(study)
+    threats_stage(study, plan)
+    folder = threat_results_stage(study)
+    return f"{threat_text(study)}\n\ndone: {folder / 'metrics' / 'threats.csv'}"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in _names(text))
+    except ValueError:
+        raise InputError(f"--{option} {text}: expected numbers like 0,0.1,1") from None
+
+
+def write_testbed(name: str, shared: Path, out: Path, *, seed: int) -> str:
+    """Build a testbed from the public sets under ``shared`` and write it as a BEIR folder.
+
+    Raises InputError naming the known testbeds, or what is missing under ``shared``.
+    """
+    if name not in TESTBEDS:
+        raise InputError(f"unknown testbed {name!r}; known: {', '.join(TESTBEDS)}")
+    if not shared.is_dir():
+        raise InputError(f"{shared}: expected the folder of the public sets")
+
+    def flip(text: str) -> str | None:
+        return contradict(text, rng_of(seed, text))
+
+    corpus = TESTBEDS[name](shared, Draw(seed=seed, flip=flip))
+    write_beir(corpus, out)
+    return (
+        f"{out}: {len(corpus.documents)} documents ({int(corpus.adversarial.sum())} adversarial), "
+        f"{len(corpus.topics)} topics"
+    )

@@ -1,0 +1,113 @@
+"""From a saved sweep over threats to the no-regret table, the decision table and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rag_reliability.experiment import threat_summary as summary
+from rag_reliability.experiment.report_parts import saved
+from rag_reliability.experiment.study import Study
+from rag_reliability.experiment.threats import COSTS, METRICS, read_threats
+from rag_reliability.reporting import threat_tables as tables
+from rag_reliability.reporting.figures_threats import MOST, no_regret, threat_curves
+from rag_reliability.reporting.save import save_figure
+from rag_reliability.reporting.tables import save_table
+
+CURVES = (
+    "similarity",
+    "source_aware",
+    "verified_boost",
+    "stance_consistent",
+    "stance_verified",
+    "verified_min",
+    "verified_collapse",
+    "hard_filter",
+)
+"""Rules drawn over the spoof rate first; others fill what room they leave."""
+
+
+@cache
+def cells(study: Study) -> pd.DataFrame:
+    """Every rule under every spoof rate and leak, with intervals: see ``summary.cell_table``."""
+    saved(study, METRICS)
+    config = study.config
+    means = summary.topic_means(read_threats(study.run_dir))
+    return summary.cell_table(means, n_resamples=config.n_resamples, seed=config.seed)
+
+
+def no_regret_frame(study: Study) -> pd.DataFrame:
+    """One row a rule: see ``summary.no_regret_table``."""
+    return summary.no_regret_table(cells(study), saved(study, COSTS))
+
+
+def decision_frame(study: Study) -> pd.DataFrame:
+    """Which rule to deploy under which belief: see ``summary.decision_table``."""
+    return summary.decision_table(cells(study), saved(study, COSTS))
+
+
+def threat_tables(study: Study) -> dict[str, pd.DataFrame]:
+    """The readable tables by name: no_regret and deploy."""
+    k, leak = study.config.k, summary.leak_limit(cells(study))
+    return {
+        "no_regret": tables.no_regret_table(no_regret_frame(study), k=k, leak=leak),
+        "deploy": tables.decision_table(decision_frame(study), k=k),
+    }
+
+
+def threat_figures(study: Study) -> Mapping[str, Figure]:
+    """The figures by name: threat_curves and no_regret."""
+    k, frame = study.config.k, cells(study)
+    return {
+        "threat_curves": threat_curves(summary.curves(frame, drawn_rules(frame)), k=k),
+        "no_regret": no_regret(no_regret_frame(study), k=k, leak=summary.leak_limit(frame)),
+    }
+
+
+def drawn_rules(frame: pd.DataFrame) -> Sequence[str]:
+    """At most ``MOST`` of the rules, those of ``CURVES`` first."""
+    there = list(dict.fromkeys(frame["rule"]))
+    first = [r for r in CURVES if r in there]
+    return [*first, *(r for r in there if r not in first)][:MOST]
+
+
+def threat_results_stage(study: Study) -> Path:
+    """Draw a saved sweep: tables/no_regret, tables/deploy and figures; returns the run's folder."""
+    names = ("no_regret", "deploy")
+    drawn = ("threat_curves", "no_regret")
+    outputs = (
+        *(f"tables/{name}.{kind}" for name in names for kind in ("csv", "tex")),
+        *(f"figures/{name}.{kind}" for name in drawn for kind in ("pdf", "png")),
+    )
+
+    def build(folder: Path) -> None:
+        for name, table in threat_tables(study).items():
+            save_table(table, folder / "tables" / name)
+        for name, figure in threat_figures(study).items():
+            save_figure(figure, folder / "figures" / name)
+
+    study.stage(
+        "threat-results",
+        inputs={
+            "threats": study.store.sidecar("threats")["outputs"],
+            **{name: getattr(study.config, name) for name in ("k", "n_resamples", "seed")},
+        },
+        code=("reporting", "evaluation/significance.py", "experiment"),
+        libraries=("matplotlib", "scipy", "pandas"),
+        outputs=outputs,
+        build=build,
+    )
+    return study.run_dir
+
+
+def threat_text(study: Study) -> str:
+    """The tables and what they say, as text for a terminal."""
+    k, decisions = study.config.k, decision_frame(study)
+    left = sorted(set(cells(study)["rule"]) - set(drawn_rules(cells(study))))
+    parts = [tables.aligned(table) for table in threat_tables(study).values()]
+    notes = [f"not drawn over the spoof rate: {', '.join(left)}"] if left else []
+    return "\n\n".join([*parts, "\n".join(tables.decision_sentences(decisions, k=k)), *notes])
