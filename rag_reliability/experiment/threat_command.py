@@ -11,7 +11,12 @@ from rag_reliability.datasets.draws import Draw
 from rag_reliability.datasets.testbeds import TESTBEDS
 from rag_reliability.datasets.write import write_beir
 from rag_reliability.experiment.study import open_study
-from rag_reliability.experiment.threat_results import threat_results_stage, threat_text
+from rag_reliability.experiment.threat_answers import threat_answers_stage
+from rag_reliability.experiment.threat_results import (
+    answers_text,
+    threat_results_stage,
+    threat_text,
+)
 from rag_reliability.experiment.threats import (
     ThreatPlan,
     judged_topics,
@@ -62,7 +67,11 @@ def run_threats(parameters: Mapping[str, Any], words: ThreatWords) -> str:
     judged_topics(study)
     threats_stage(study, plan)
     folder = threat_results_stage(study)
-    return f"{threat_text(study)}\n\ndone: {folder / 'metrics' / 'threats.csv'}"
+    text = threat_text(study)
+    if words.answers:
+        threat_answers_stage(study, plan)
+        text += f"\n\n{answers_text(study)}"
+    return f"{text}\n\ndone: {folder / 'metrics' / 'threats.csv'}"
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -44,7 +44,8 @@ def gather(
 ) -> Gathered:
     """The ``depth`` most similar documents of each topic with all that ``rules`` need to know.
 
-    Stances are read of the ``window`` most similar only: no rule looks further.
+    Copies, conflicts and stances are read among the ``window`` most similar only: no rule looks
+    further.
     """
     pool = topic_pool(study, qids, depth)
     docids, valid = pool.docids, pool.docids >= 0
@@ -128,12 +129,54 @@ def _lexical(study: Study, qids: Sequence[str], docids: np.ndarray, window: int)
     from rag_reliability.retrieval.lexical import LexicalIndex
 
     query = {t.qid: t.query for t in study.corpus.topics}
-    index = LexicalIndex.build([d.content for d in study.corpus.documents])
+    index = LexicalIndex.build(_texts(study))
     return Reading(index.scores([query[qid] for qid in qids], docids))
+
+
+def _copies(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
+    from rag_reliability.reliability.copies import copy_groups
+
+    return Reading(_padded(copy_groups(_texts(study), docids[:, :window]), docids.shape, -1))
+
+
+def _conflicts(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
+    from rag_reliability.reliability.copies import conflicts
+
+    found = conflicts(_texts(study), docids[:, :window])
+    return Reading(_padded(found, (*docids.shape, docids.shape[1]), False))
+
+
+def _stances(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
+    """The generator's reading of each passage; topics that are no yes/no question stay NaN."""
+    from rag_reliability.experiment.stances import GeneratorStance, read_stances
+
+    query, texts = {t.qid: t.query for t in study.corpus.topics}, _texts(study)
+    rows = [[texts[d] if d >= 0 else None for d in row] for row in docids[:, :window]]
+    found = read_stances(
+        [query[qid] for qid in qids], rows, GeneratorStance(study.config.generator)
+    )
+    return Reading(_padded(found.stance, docids.shape, np.nan), found.calls, found.seconds)
+
+
+def _texts(study: Study) -> list[str]:
+    return [d.content for d in study.corpus.documents]
+
+
+def _padded(values: np.ndarray, shape: tuple[int, ...], filler: float) -> np.ndarray:
+    """``values`` of the candidates inside the window, and ``filler`` for those beyond it."""
+    whole = np.full(shape, filler, dtype=values.dtype)
+    whole[tuple(slice(n) for n in values.shape)] = values
+    return whole
 
 
 Reader = Callable[[Study, Sequence[str], np.ndarray, int], Reading]
 """``(study, qids, docids, window)`` to one optional field of Evidence."""
 
-READ: Mapping[str, Reader] = {"source": _sources, "lexical": _lexical}
+READ: Mapping[str, Reader] = {
+    "copies": _copies,
+    "conflicts": _conflicts,
+    "source": _sources,
+    "stance": _stances,
+    "lexical": _lexical,
+}
 """How each optional field of Evidence is read; rules that need another cannot be run here."""

@@ -9,9 +9,11 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from rag_reliability.evaluation.significance import mean_interval
 from rag_reliability.experiment import threat_summary as summary
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.study import Study
+from rag_reliability.experiment.threat_answers import ANSWER_METRICS
 from rag_reliability.experiment.threats import COSTS, METRICS, read_threats
 from rag_reliability.reporting import threat_tables as tables
 from rag_reliability.reporting.figures_threats import MOST, no_regret, threat_curves
@@ -111,3 +113,33 @@ def threat_text(study: Study) -> str:
     parts = [tables.aligned(table) for table in threat_tables(study).values()]
     notes = [f"not drawn over the spoof rate: {', '.join(left)}"] if left else []
     return "\n\n".join([*parts, "\n".join(tables.decision_sentences(decisions, k=k)), *notes])
+
+
+ANSWER_SHOWN = ("adversarial_uptake", "correctness", "harm", "stance_shift", "stance_error")
+
+
+def answers_frame(study: Study) -> pd.DataFrame:
+    """Answer metrics by rule and spoof rate, means with intervals over topics.
+
+    Columns rule, spoof, metric, mean, low, high, n_topics.
+    """
+    frame = saved(study, ANSWER_METRICS)
+    rows = []
+    shown = frame[frame["metric"].isin(ANSWER_SHOWN)]
+    for (rule, spoof, metric), group in shown.groupby(["rule", "spoof", "metric"], sort=False):
+        found = mean_interval(
+            group["value"], n_resamples=study.config.n_resamples, seed=study.config.seed
+        )
+        rows.append((rule, spoof, metric, found.mean, found.low, found.high, len(group)))
+    columns = ["rule", "spoof", "metric", "mean", "low", "high", "n_topics"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def answers_table(study: Study) -> pd.DataFrame:
+    """The readable table of ``answers_frame``: a row for each rule and spoof rate."""
+    return tables.answers_table(answers_frame(study), ANSWER_SHOWN)
+
+
+def answers_text(study: Study) -> str:
+    """The answers' table as text for a terminal."""
+    return tables.aligned(answers_table(study))

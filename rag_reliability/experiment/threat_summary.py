@@ -175,4 +175,5 @@ def _candidates(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
 def curves(cells: pd.DataFrame, rules: Sequence[str]) -> pd.DataFrame:
     """The cells that the figure over spoof rates shows: adversarial share and precision."""
-    return cells[cells["rule"].isin(rules) & cells["metric"].isin(["adv_share", "precision"])]
+    own = cells[cells["rule"].isin(rules)]
+    return pd.concat([_of(own, metric) for metric in ("adv_share", "precision")])

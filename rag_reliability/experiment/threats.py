@@ -88,6 +88,11 @@ def settings_of(study: Study, plan: ThreatPlan) -> RobustSettings:
     return RobustSettings(k=config.k, window=window, lowest=min(study.table.values()))
 
 
+def depth_of(plan: ThreatPlan, settings: RobustSettings) -> int:
+    """How many similar documents to look at: the window, and enough to fill the top k after it."""
+    return max(plan.depth, (settings.window or 0) + settings.k)
+
+
 def judged_topics(study: Study) -> tuple[str, ...]:
     """Topics that have judgements: a BEIR folder's queries may be of other splits.
 
@@ -116,8 +121,7 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
 
     def build(folder: Path) -> None:
         window = settings.window or plan.depth
-        depth = max(plan.depth, window, settings.k)
-        found = gather(study, qids, plan.rules, window=window, depth=depth)
+        found = gather(study, qids, plan.rules, window=window, depth=depth_of(plan, settings))
         (folder / "metrics").mkdir()
         frame = sweep(study, qids, plan, settings, found)
         frame.to_csv(folder / METRICS, index=False, float_format="%.6g")
@@ -126,7 +130,7 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
 
     study.stage(
         "threats",
-        inputs=_inputs(study, plan, settings),
+        inputs=threat_inputs(study, plan, settings),
         code=_CODE,
         libraries=("numpy", "faiss-cpu"),
         outputs=(METRICS, COSTS),
@@ -135,7 +139,8 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
     return read_threats(study.run_dir)
 
 
-def _inputs(study: Study, plan: ThreatPlan, settings: RobustSettings) -> dict[str, Any]:
+def threat_inputs(study: Study, plan: ThreatPlan, settings: RobustSettings) -> dict[str, Any]:
+    """What a sweep depends on; the generator only where a rule reads stances."""
     model = study.config.generator if set(plan.rules) - set(rules_without_model()) else None
     return {
         **rank_inputs(study),

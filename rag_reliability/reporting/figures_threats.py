@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from rag_reliability.reporting.marks import marker_of
 from rag_reliability.reporting.style import (
@@ -94,6 +96,7 @@ def _name_ends(ax: Axes, frame: pd.DataFrame, rules: list[str]) -> None:
                 "arrowstyle": "-",
                 "color": look.colour,
                 "linewidth": 0.5,
+                "relpos": (0, 0.5),
                 "shrinkA": 1,
                 "shrinkB": 3,
             },
@@ -101,15 +104,13 @@ def _name_ends(ax: Axes, frame: pd.DataFrame, rules: list[str]) -> None:
 
 
 def spread_apart(values: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
-    """Ascending ``values`` moved as little as needed to lie ``gap`` apart within [low, high]."""
-    places = np.array(values, dtype=np.float64)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    if len(places) and places[-1] > high:
-        places[-1] = high
-        for i in range(len(places) - 2, -1, -1):
-            places[i] = min(places[i], places[i + 1] - gap)
-    return places
+    """Ascending ``values`` moved as little as possible to lie ``gap`` apart within [low, high].
+
+    Least squares: isotonic regression of the values less the room that those below them take.
+    """
+    steps = gap * np.arange(len(values))
+    fitted = isotonic_regression(np.asarray(values, dtype=np.float64) - steps).x
+    return np.clip(fitted, low, high - steps[-1]) + steps
 
 
 PANELS: Mapping[str, tuple[str, str]] = {
@@ -136,6 +137,7 @@ def no_regret(frame: pd.DataFrame, *, k: int, leak: float, aim: float = 0.8) -> 
         _points(ax, rows, name, places)
         ax.axvline(0 if line == "zero" else aim, color="#777777", linewidth=0.8, linestyle="--")
         ax.set_xlabel(label.format(k=k))
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         ax.grid(axis="y", visible=False)
     _points(axes[0, 0], rows, "worst_adv_all", places + 0.28, filled=False)
     first = axes[0, 0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
-from rag_reliability.reporting.style import need
-from rag_reliability.reporting.tables import interval, number
+from rag_reliability.reporting.style import metric_label, need
+from rag_reliability.reporting.tables import ABSENT, interval, number
 from rag_reliability.reporting.threat_marks import rule_label
 
 AIMS = ("never_worse", "small", "more_precise", "keeps_true")
@@ -86,6 +88,24 @@ def _choice(row: pd.Series, k: int) -> str:
         f"{rule_label(row['rule'])} (adversarial share@{k} at worst {number(row['adv_share'])}, "
         f"P@{k} {number(row['precision'])}, {cost})"
     )
+
+
+def answers_table(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Rule and spoof rate by answer metric: mean and 95 % interval.
+
+    frame: columns rule, spoof, metric, mean, low, high; metrics without a value are left out.
+    """
+    need(frame, "rule", "spoof", "metric", "mean", "low", "high")
+    parts = zip(frame["mean"], frame["low"], frame["high"], strict=True)
+    cells = frame.assign(cell=[f"{number(m)} {interval(a, b)}" for m, a, b in parts])
+    wide = cells.pivot_table(
+        index=["rule", "spoof"], columns="metric", values="cell", aggfunc="first", sort=False
+    ).fillna(ABSENT)
+    shown = [m for m in metrics if m in wide.columns]
+    table = wide[shown].rename(columns=lambda m: metric_label(m, arrow=True)).reset_index()
+    table["rule"] = [rule_label(r) for r in table["rule"]]
+    table["spoof"] = [number(s) for s in table["spoof"]]
+    return table.rename(columns={"rule": "Rule", "spoof": "Spoofed"}).rename_axis(columns=None)
 
 
 def aligned(table: pd.DataFrame) -> str:
