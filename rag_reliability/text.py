@@ -59,3 +59,28 @@ def strip_citations(text: str) -> str:
 def plain(text: str) -> str:
     """``text`` without control characters (newline and tab kept), as documents are hostile."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf"))
+
+
+_AUXILIARY = (
+    *("is", "are", "am", "was", "were", "do", "does", "did", "has", "have", "had"),
+    *("can", "could", "will", "would", "shall", "should", "may", "might", "must"),
+)
+_YES_NO = re.compile(
+    rf"(?:{'|'.join(_AUXILIARY)})(?:n['’]t)?\s+(?!.*\bor\s+(?:{'|'.join(_AUXILIARY)})\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPENING = re.compile(
+    r"(?:.*[.!;:]\s+)?(?:(?:and|but|so|also|then|please|hi|hello)[,\s]+)*", re.DOTALL
+)
+
+
+def is_yes_no(question: str) -> bool:
+    """Whether an English question reads as a yes/no question: it opens with an auxiliary verb.
+
+    Looks at the last sentence. "Is it A or is it B?" is none; "Can I take A or B?" counts as one.
+    """
+    last = sentences(question.strip())[-1:]
+    if not last:
+        return False
+    rest = _OPENING.sub("", last[0], count=1)
+    return bool(_YES_NO.match(rest))

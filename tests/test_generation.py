@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_reliability.generation.generate import complete_sentences, generate
-from rag_reliability.generation.models import load_generator
+from rag_reliability.generation.models import compute_dtype, load_generator
 from rag_reliability.generation.prompt import (
     ARMS,
     MAX_CHARS,
@@ -44,13 +44,13 @@ def added_ids(generator, ids):
 # ---- loading -------------------------------------------------------------------------------
 
 
-def test_the_converted_model_is_a_chat_model_in_bfloat16(generator):
+def test_the_converted_model_is_a_chat_model_in_this_machines_dtype(generator):
     tokenizer, settings = generator.tokenizer, generator.model.generation_config
     names = {tokenizer.convert_ids_to_tokens(t) for t in settings.eos_token_id}
     assert names == {"<|im_end|>", "<|endoftext|>"}
     assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|endoftext|>")
     assert tokenizer.chat_template and not settings.do_sample
-    assert str(generator.model.dtype) == "torch.bfloat16" and not generator.model.training
+    assert str(generator.model.dtype) == f"torch.{compute_dtype()}" and not generator.model.training
     assert generator.sha256.startswith("1d9614638d18024d")
 
 

@@ -51,7 +51,7 @@ def yes_no_log_odds(
     """
     import torch
 
-    yes, no = _spellings(generator, YES), _spellings(generator, NO)
+    yes, no = yes_no_spellings(generator)
     odds = {
         prompt: float(torch.logsumexp(row[yes], 0) - torch.logsumexp(row[no], 0))
         for prompt, row in first_logits(
@@ -59,6 +59,14 @@ def yes_no_log_odds(
         )
     }
     return np.array([odds[tuple(prompt)] for prompt in prompts], dtype=np.float64)
+
+
+def yes_no_spellings(generator: Generator) -> tuple[list[int], list[int]]:
+    """Tokens of the model that spell yes, and those that spell no.
+
+    Raises InputError when it has no one-token yes or no.
+    """
+    return _spellings(generator, YES), _spellings(generator, NO)
 
 
 def _spellings(generator: Generator, words: Sequence[str]) -> list[int]:
