@@ -28,7 +28,7 @@ from rag_reliability.records import Corpus, Document, InputError, Qrels, Topic
 COPIED = {"healthver": 0.45, "liveqa": 1.0}
 """Share of the relevant documents that have a flipped copy.
 
-Set so that similarity alone shows about .27 adversarial documents among its top 5 (MiniLM).
+Set so that similarity alone shows a share of .2 to .3 adversarial documents in its top 5 (MiniLM).
 """
 
 
