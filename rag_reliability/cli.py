@@ -178,7 +178,7 @@ def _parameters(args: argparse.Namespace) -> dict[str, Any]:
             value = text
         if isinstance(value, list | dict):
             raise InputError(f"-p {name}: {text} is not one value; write lists as a,b")
-        values[name] = _here(value) if name in ("corpus", "priors") else value
+        values[name] = _here(value) if name in ("corpus", "priors", "testbed") else value
     return values
 
 

@@ -53,6 +53,12 @@ class ExperimentConfig(BaseModel):
     arms: tuple[str, ...] = Field(("plain", "credibility_in_prompt"), description="prompts tried")
     max_new_tokens: int = Field(96, ge=8, le=1024, description="longest answer, in tokens")
     batch_size: int = Field(20, ge=1, description="prompts generated together")
+    threat_rules: tuple[str, ...] = Field(
+        (), description="rules that notebook 08 sets against spoofed labels; none given: its own"
+    )
+    testbed: str | None = Field(
+        None, description="folder of a second, real corpus for notebook 08; null leaves it out"
+    )
     n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
     seed: int = Field(7, ge=0, description="seed of every random draw")
 
@@ -69,7 +75,7 @@ class ExperimentConfig(BaseModel):
             raise ValueError(f"window = {self.window} is smaller than k = {self.k}")
         return self
 
-    @field_validator("arms", "answer_systems", mode="before")
+    @field_validator("arms", "answer_systems", "threat_rules", mode="before")
     @classmethod
     def _words(cls, value: Any) -> Any:
         """Papermill hands over scalars, so lists may come as one comma-separated string."""

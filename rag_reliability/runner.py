@@ -29,7 +29,7 @@ NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
         "sweep-smoothing",
     ),
     "07_adaptive": ("sweep-feedback", "learned"),
-    "08_threats": ("sweep-threats",),
+    "08_threats": ("sweep-spoofing", "threats"),
     "09_figures": ("results",),
 }
 """Each notebook and the stages it asks for, in the order of a whole run."""

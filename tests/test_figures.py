@@ -97,6 +97,10 @@ def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
     counts = pd.MultiIndex.from_product(
         [["q001", "q002"], list(PRIORS), [0, 1, 2]], names=["qid", "source_type", "label"]
     ).to_frame(index=False)
+    rules = ["similarity", "source_aware", "verified_boost", "stance_consistent"]
+    estimates = ("worst_adv", "worst_adv_all", "honest_adv", "worst_precision", "kept")
+    ends = {f"{e}{end}": 0.1 * i for e in estimates for i, end in enumerate(("_low", "", "_high"))}
+    regret = pd.DataFrame({"rule": rules}).assign(**ends)
     return {
         "per_topic": (per_topic_frame(),),
         "study_comparison": (study_frame(),),
@@ -115,6 +119,12 @@ def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
         "iso_score": (trace_frame(),),
         "answers": (pd.concat([answers, stance]),),
         "threats": (_estimates(rate=[0.0, 0.5, 1.0], system=systems, metric=two),),
+        "threat_curves": (
+            _estimates(
+                rule=[*rules, "bm25"], spoof=[0.0, 0.5, 1.0], leak=[0.0, 0.2], metric=["adv_share"]
+            ),
+        ),
+        "no_regret": (regret,),
         "corpus_overview": (counts.assign(n=2, adversarial=counts["label"] == 0),),
     }
 
@@ -172,7 +182,7 @@ def test_figures_leave_inputs_and_settings_alone(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_missing_column_is_named(name: str) -> None:
     first, *rest = inputs()[name]
-    column = next(c for c in ("metric", "sim", "prior", "n") if c in first)
+    column = next(c for c in ("metric", "sim", "prior", "n", "kept") if c in first)
     with pytest.raises(ValueError, match=column):
         FIGURES[name](first.drop(columns=column), *rest)
 

@@ -19,6 +19,9 @@ _HOME = {
     "retrieval_stage": "scoring",
     "answer_scores_stage": "answer_scoring",
     "sweep_stage": "sensitivity",
+    "threats_stage": "threats",
+    "threat_answers_stage": "threat_answers",
+    "testbed_study": "threat_results",
     "results_stage": "results",
 }
 __all__ = sorted(_HOME)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from rag_reliability.experiment import report_parts
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.study import Study
+from rag_reliability.experiment.threat_results import threat_figures
 from rag_reliability.experiment.views import only, summary
 from rag_reliability.records import InputError
 from rag_reliability.reporting.figures import FIGURES
@@ -90,7 +91,9 @@ DRAW: Mapping[str, Callable[[Study, str | None], Figure]] = {
     "rank_flow": _trace_figure("rank_flow"),
     "iso_score": _trace_figure("iso_score"),
     "answers": lambda s, _: FIGURES["answers"](answer_summary(s)),
-    "threats": lambda s, _: FIGURES["threats"](swept(s, "threats", ["rate", "system"], SWEPT[:2])),
+    "threats": lambda s, _: FIGURES["threats"](swept(s, "spoofing", ["rate", "system"], SWEPT[:2])),
+    "threat_curves": lambda s, _: threat_figures(s)["threat_curves"],
+    "no_regret": lambda s, _: threat_figures(s)["no_regret"],
 }
 
 

@@ -19,6 +19,7 @@ from rag_reliability.experiment.drawing import DRAW, answer_summary, at_k, figur
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
+from rag_reliability.experiment.threat_results import threat_tables
 from rag_reliability.experiment.views import comparison, summary
 from rag_reliability.files import sha256_tree
 from rag_reliability.records import InputError
@@ -159,6 +160,8 @@ _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
     "study": lambda s: tables.study_table(report_parts.beside_study(s)),
     "answers": lambda s: tables.answers_table(with_arm(answer_summary(s)), ANSWERS),
     "stance": lambda s: tables.stance_table(stance_table_frame(s)),
+    "no_regret": lambda s: threat_tables(s)["no_regret"],
+    "deploy": lambda s: threat_tables(s)["deploy"],
 }
 
 
@@ -197,7 +200,7 @@ def draw_all(study: Study, folder: Path) -> None:
         contrasts=contrasts(study),
         answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
-        threats=swept(study, "threats", ["rate", "system"]),
+        threats=swept(study, "spoofing", ["rate", "system"]),
     )
     write_whole(folder / "index.html", render_report(context))
 
@@ -212,6 +215,7 @@ def results_stage(study: Study) -> Path:
         "retrieval",
         "answer-scores",
         *(f"sweep-{name}" for name in SWEEPS),
+        "threats",
     )
     study.stage(
         "results",

@@ -43,7 +43,7 @@ RATES = (0.05, 0.1, 0.2, 0.4, 0.8)
 SPOOF_RATES = tuple(np.round(np.arange(0, 1.01, 0.1), 1).tolist())
 SPOOF_SEEDS = 20
 
-SWEEPS = ("spread", "named_spread", "k", "window", "smoothing", "feedback", "threats")
+SWEEPS = ("spread", "named_spread", "k", "window", "smoothing", "feedback", "spoofing")
 
 
 def _scored(study: Study, found: Candidates, system: System, name: str, k: int) -> pd.DataFrame:
@@ -118,7 +118,7 @@ def feedback_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
         yield frame.assign(rate=rate)
 
 
-def threat_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
+def spoofing_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
     """Share of the adversaries that declare a trusted type; means over seeded draws, per topic."""
     for rate in SPOOF_RATES:
         seeds = range(SPOOF_SEEDS if 0 < rate < 1 else 1)
@@ -151,7 +151,7 @@ def sweep_stage(study: Study, name: str) -> pd.DataFrame:
         "window": window_sweep,
         "smoothing": smoothing_sweep,
         "feedback": feedback_sweep,
-        "threats": threat_sweep,
+        "spoofing": spoofing_sweep,
     }
     if name not in sweeps:
         raise InputError(f"unknown sweep {name!r}; known: {', '.join(sweeps)}")

@@ -20,6 +20,7 @@ from rag_reliability.experiment.threat_results import (
 from rag_reliability.experiment.threats import (
     ThreatPlan,
     judged_topics,
+    need_adversaries,
     rules_without_model,
     settings_of,
     threats_stage,
@@ -65,6 +66,7 @@ def run_threats(parameters: Mapping[str, Any], words: ThreatWords) -> str:
     study = open_study(parameters)
     settings_of(study, plan)
     judged_topics(study)
+    need_adversaries(study)
     threats_stage(study, plan)
     folder = threat_results_stage(study)
     text = threat_text(study)

@@ -95,6 +95,9 @@ def evidence_rows(
     prior, verified: (n_docs,), what documents declare before any draw; a draw changes adversaries.
     """
     at = adversary_at(states, len(prior))
+    # One more column, which -1 finds: what is no adversary's is not taken from it.
+    spoofed = np.pad(states.prior, ((0, 0), (0, 1)), constant_values=1.0)
+    passed = np.pad(states.verified, ((0, 0), (0, 1)))
     for start in range(0, len(rows.topic), CHUNK):
         topic = rows.topic[start : start + CHUNK]
         state = rows.state[start : start + CHUNK, None]
@@ -110,8 +113,8 @@ def evidence_rows(
                 if isinstance(value, np.ndarray)
             }
             | {
-                "prior": np.where(drawn, states.prior[state, adversary], prior[safe]),
-                "verified": np.where(drawn, states.verified[state, adversary], verified[safe])
+                "prior": np.where(drawn, spoofed[state, adversary], prior[safe]),
+                "verified": np.where(drawn, passed[state, adversary], verified[safe])
                 & (docids >= 0),
             },
         )

@@ -9,34 +9,27 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from rag_reliability.artefacts import Store
 from rag_reliability.evaluation.significance import mean_interval
 from rag_reliability.experiment import threat_summary as summary
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.threat_answers import ANSWER_METRICS
-from rag_reliability.experiment.threats import COSTS, METRICS, read_threats
+from rag_reliability.experiment.threats import COSTS, CURVES, read_threats
 from rag_reliability.reporting import threat_tables as tables
 from rag_reliability.reporting.figures_threats import MOST, no_regret, threat_curves
 from rag_reliability.reporting.save import save_figure
 from rag_reliability.reporting.tables import save_table
 
-CURVES = (
-    "similarity",
-    "source_aware",
-    "verified_boost",
-    "stance_consistent",
-    "stance_verified",
-    "verified_min",
-    "verified_collapse",
-    "hard_filter",
-)
-"""Rules drawn over the spoof rate first; others fill what room they leave."""
+
+def cells(study: Study) -> pd.DataFrame:
+    """Every rule under every spoof rate and leak, with intervals: see ``summary.cell_table``."""
+    return _cells(study, study.key("threats"))
 
 
 @cache
-def cells(study: Study) -> pd.DataFrame:
-    """Every rule under every spoof rate and leak, with intervals: see ``summary.cell_table``."""
-    saved(study, METRICS)
+def _cells(study: Study, key: str) -> pd.DataFrame:
+    """The cells of the sweep that was saved under ``key``: a later one has another."""
     config = study.config
     means = summary.topic_means(read_threats(study.run_dir))
     return summary.cell_table(means, n_resamples=config.n_resamples, seed=config.seed)
@@ -104,6 +97,19 @@ def threat_results_stage(study: Study) -> Path:
         build=build,
     )
     return study.run_dir
+
+
+def testbed_study(study: Study) -> Study | None:
+    """The same study on the config's ``testbed``, in a folder of its own inside this run's.
+
+    None where no testbed is given or its folder is not there, and it says so.
+    """
+    folder = study.config.testbed
+    if folder is None or not study.path(folder).is_dir():
+        study.store.say(f"no testbed: {folder or 'set testbed to the folder of one'}")
+        return None
+    config = study.config.model_copy(update={"corpus": folder, "testbed": None})
+    return Study(config, Store(study.run_dir / "testbed", say=study.store.say), study.root)
 
 
 def threat_text(study: Study) -> str:

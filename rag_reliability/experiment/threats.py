@@ -29,6 +29,17 @@ from rag_reliability.reliability.robust import NEEDS, RULES, RobustSettings, top
 
 METRICS, COSTS = "metrics/threats.csv", "metrics/threat_costs.csv"
 COLUMNS = ["rule", "spoof", "leak", "seed", "qid", "metric", "value"]
+CURVES = (
+    "similarity",
+    "source_aware",
+    "verified_boost",
+    "stance_consistent",
+    "stance_verified",
+    "verified_min",
+    "verified_collapse",
+    "hard_filter",
+)
+"""Rules drawn over the spoof rate first; others fill what room they leave."""
 _CODE = ("reliability", "retrieval", "datasets", "records.py", "experiment", "generation")
 
 
@@ -60,6 +71,12 @@ class ThreatPlan:
         for name in ("seeds", "depth"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}; expected a whole number >= 1")
+
+
+def default_plan(study: Study) -> ThreatPlan:
+    """The config's ``threat_rules``, or else ``CURVES``, under every default rate."""
+    there = available_rules()
+    return ThreatPlan(rules=study.config.threat_rules or tuple(r for r in CURVES if r in there))
 
 
 def available_rules() -> tuple[str, ...]:
@@ -96,18 +113,25 @@ def depth_of(plan: ThreatPlan, settings: RobustSettings) -> int:
 def judged_topics(study: Study) -> tuple[str, ...]:
     """Topics that have judgements: a BEIR folder's queries may be of other splits.
 
-    Raises InputError where there are none, or no document is marked adversarial.
+    Raises InputError where there are none.
     """
     study.need_topics()
     qids = tuple(t.qid for t in study.corpus.topics if study.corpus.qrels.get(t.qid))
     if not qids:
         raise InputError(f"{study.config.corpus}: no topic has judgements")
+    return qids
+
+
+def need_adversaries(study: Study) -> None:
+    """Refuse a corpus in which nobody could lie.
+
+    Raises InputError naming the field that is expected.
+    """
     if not study.corpus.adversarial.any():
         raise InputError(
             f"{study.config.corpus}: no document is marked adversarial; "
             "expected field 'adversarial' (BEIR: 'metadata.adversarial') true on some"
         )
-    return qids
 
 
 def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
@@ -116,7 +140,7 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
     Columns rule, spoof, leak, seed, qid, metric, value. ``metrics/threat_costs.csv`` says what
     each rule's evidence cost: rule, calls, seconds.
     """
-    plan = plan or ThreatPlan(rules=rules_without_model())
+    plan = plan or default_plan(study)
     settings, qids = settings_of(study, plan), judged_topics(study)
 
     def build(folder: Path) -> None:

@@ -74,6 +74,18 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
         "Adversarial share and P@5 over the share of spoofed documents, for source-aware "
         "ranking and, dashed, similarity alone.",
     ),
+    "threat_curves": (
+        "Ranking rules when a share of the adversarial documents claims a trusted source type, and "
+        "a share of those passes the check of sources.",
+        "Lines with bands of adversarial share and P@5 over the share of spoofed documents, one "
+        "for each rule and a panel for each share that is verified.",
+    ),
+    "no_regret": (
+        "What each rule risks and gains against similarity alone: its worst change over all spoof "
+        "rates, its change under honest labels, and the true low-tier documents it still shows.",
+        "Points with intervals, a row for each rule, in four panels; the same values stand in the "
+        "table of worst cases.",
+    ),
     "corpus_overview": (
         "The corpus by source type and by topic: labels judge content, never the source.",
         "Stacked bars of document counts by label and of adversarial documents, for each "

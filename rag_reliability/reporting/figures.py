@@ -15,6 +15,7 @@ from rag_reliability.reporting.figures_retrieval import (
     spread_sensitivity,
     study_comparison,
 )
+from rag_reliability.reporting.figures_threats import no_regret, threat_curves
 from rag_reliability.reporting.figures_trace import rank_flow
 
 FIGURES: Mapping[str, Callable[..., Figure]] = {
@@ -28,5 +29,7 @@ FIGURES: Mapping[str, Callable[..., Figure]] = {
     "iso_score": iso_score,
     "answers": answers,
     "threats": threats,
+    "threat_curves": threat_curves,
+    "no_regret": no_regret,
     "corpus_overview": corpus_overview,
 }

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from scipy.optimize import isotonic_regression
 
+from rag_reliability.reporting.figures_priors import spread_out
 from rag_reliability.reporting.marks import marker_of
 from rag_reliability.reporting.style import (
     DOUBLE,
@@ -30,7 +30,7 @@ MOST = 8
 
 
 @styled()
-def threat_curves(frame: pd.DataFrame, *, k: int) -> Figure:
+def threat_curves(frame: pd.DataFrame, *, k: int = 5) -> Figure:
     """Each metric over the share of spoofed adversaries, a line a rule, a column of panels a leak.
 
     frame: columns rule, spoof, leak, metric (no cutoff), mean, low, high; at most ``MOST`` rules.
@@ -79,38 +79,20 @@ def _name_ends(ax: Axes, frame: pd.DataFrame, rules: list[str]) -> None:
     last = frame[frame["spoof"] == frame["spoof"].max()].set_index("rule")["mean"]
     low, high = ax.get_ylim()
     names = sorted(rules, key=lambda r: (last[r], rules.index(r)))
-    places = spread_apart(last[names].to_numpy(float), 0.095 * (high - low), low, high)
+    gap = 0.095 * (high - low)
+    steps = gap * np.arange(len(names))
+    places = np.array(spread_out(last[names].tolist(), gap))
+    places = np.clip(places - steps, low, high - steps[-1]) + steps  # within the panel's height
     x = float(frame["spoof"].max())
     for name, place in zip(names, places, strict=True):
-        look = rule_look(name)
-        ax.annotate(
-            rule_label(name),
-            (x, last[name]),
-            xytext=(1.16, (place - low) / (high - low)),
-            textcoords=ax.transAxes,
-            va="center",
-            fontsize=7,
-            color=look.colour,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": look.colour,
-                "linewidth": 0.5,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 3,
-            },
+        at, colour = (1.16, (place - low) / (high - low)), rule_look(name).colour
+        ax.text(
+            *at, rule_label(name), transform=ax.transAxes, va="center", fontsize=7, color=colour
         )
-
-
-def spread_apart(values: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
-    """Ascending ``values`` moved as little as possible to lie ``gap`` apart within [low, high].
-
-    Least squares: isotonic regression of the values less the room that those below them take.
-    """
-    steps = gap * np.arange(len(values))
-    fitted = isotonic_regression(np.asarray(values, dtype=np.float64) - steps).x
-    return np.clip(fitted, low, high - steps[-1]) + steps
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 2, "shrinkB": 3}
+        ax.annotate(
+            "", (x, last[name]), at, textcoords=ax.transAxes, annotation_clip=False, arrowprops=line
+        )
 
 
 PANELS: Mapping[str, tuple[str, str]] = {
@@ -122,7 +104,7 @@ PANELS: Mapping[str, tuple[str, str]] = {
 
 
 @styled()
-def no_regret(frame: pd.DataFrame, *, k: int, leak: float, aim: float = 0.8) -> Figure:
+def no_regret(frame: pd.DataFrame, *, k: int = 5, leak: float = 0.05, aim: float = 0.8) -> Figure:
     """What each rule risks and gains against similarity alone: a row a rule, a panel a question.
 
     frame: columns rule, and for each name in ``PANELS`` and worst_adv_all the estimate with _low
