@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 from rag_reliability.evaluation.ranking import evaluate_ranking, exposure
+from rag_reliability.experiment import threat_summary as summary
 from rag_reliability.experiment.study import open_study
 from rag_reliability.experiment.threat_metrics import NAMES, marks_of, top_metrics
 from rag_reliability.experiment.threat_states import declared_prior, distinct_rows, draw_states
 from rag_reliability.experiment.threats import ThreatPlan
 from rag_reliability.records import Corpus, Document, InputError, Topic
 from rag_reliability.reliability.threats import spoof_labels
+from rag_reliability.reporting.threat_tables import decision_sentences
 
 from .conftest import ROOT
 
@@ -164,3 +166,82 @@ def test_a_plan_always_holds_the_baseline_and_each_rate_once():
 def test_plans_are_not_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         ThreatPlan(rules=("similarity",)).seeds = 3
+
+
+# ---- tables --------------------------------------------------------------------------------
+
+
+def _rows(rule, spoof, leak, share, precision, suppressed):
+    """Two topics, two seeds, the same in each; suppressed has a value in topic a only."""
+    values = {"adv_share@5": share, "precision@5": precision}
+    rows = [
+        (rule, spoof, leak, seed, qid, metric, value)
+        for seed in (1, 2)
+        for qid in ("a", "b")
+        for metric, value in values.items()
+    ]
+    return rows + [
+        (rule, spoof, leak, seed, "a", "suppressed_true@5", suppressed) for seed in (1, 2)
+    ]
+
+
+@pytest.fixture
+def cells():
+    rows = []
+    for spoof, leak in ((0.0, 0.0), (1.0, 0.0), (0.0, 0.2), (1.0, 0.2)):
+        rows += _rows("similarity", spoof, leak, 0.2, 0.6, 0.0)
+        rows += _rows("source_aware", spoof, leak, 0.0 if spoof == 0 else 0.4, 0.8 - spoof, 0.5)
+        rows += _rows("verified_boost", spoof, leak, 0.1 + spoof * leak, 0.7, 0.1)
+    columns = ["rule", "spoof", "leak", "seed", "qid", "metric", "value"]
+    means = summary.topic_means(pd.DataFrame(rows, columns=columns))
+    return summary.cell_table(means, n_resamples=200, seed=1)
+
+
+COSTS = pd.DataFrame(
+    {
+        "rule": ["similarity", "source_aware", "verified_boost"],
+        "calls": [0, 0, 10],
+        "seconds": [0.0, 0.0, 2.0],
+    }
+)
+
+
+def test_worst_cases_and_aims_by_hand(cells):
+    table = summary.no_regret_table(cells, COSTS).set_index("rule")
+    aware, boost = table.loc["source_aware"], table.loc["verified_boost"]
+    assert aware["worst_adv"] == pytest.approx(0.2)
+    assert aware["honest_adv"] == pytest.approx(-0.2)
+    assert aware["worst_precision"] == pytest.approx(-0.8)
+    assert aware["kept"] == pytest.approx(0.5)
+    assert not aware[["never_worse", "small", "more_precise", "keeps_true"]].any()
+    assert boost["worst_adv"] == pytest.approx(-0.1)
+    assert boost["worst_adv_all"] == pytest.approx(0.1)
+    assert boost["max_adv"] == pytest.approx(0.1)
+    assert boost["calls"] == 10
+    assert boost[["never_worse", "small", "more_precise", "keeps_true"]].all()
+
+
+def test_the_choice_follows_the_belief_and_what_may_be_called(cells):
+    table = summary.decision_table(cells, COSTS)
+    found = {(row.belief, row.model): row.rule for row in table.itertuples()}
+    assert list(found.values()) == [
+        *("source_aware", "source_aware"),  # labels are honest
+        *("verified_boost", "similarity"),  # any share lies; without the rule that has a cost
+        *("similarity", "similarity"),  # and up to 20 % pass the check
+    ]
+    text = decision_sentences(table, k=5)
+    assert text[0].startswith("If labels are honest: Source-aware (adversarial share@5 at worst 0.")
+    assert "without a language model Similarity only" in text[1]
+
+
+def test_interval_over_topics_with_seeds_averaged_first():
+    rows = [
+        ("similarity", 1.0, 0.0, seed, qid, "adv_share@5", value)
+        for seed, qid, value in ((1, "a", 0.2), (2, "a", 0.4), (1, "b", 0.0), (2, "b", 0.0))
+    ]
+    columns = ["rule", "spoof", "leak", "seed", "qid", "metric", "value"]
+    means = summary.topic_means(pd.DataFrame(rows, columns=columns))
+    assert means["value"].tolist() == pytest.approx([0.3, 0.0])
+    cell = summary.cell_table(means, n_resamples=200, seed=1).iloc[0]
+    assert (cell["mean"], cell["n_topics"]) == (pytest.approx(0.15), 2)
+    assert (cell["low"], cell["high"]) == (0.0, pytest.approx(0.3))

@@ -63,7 +63,7 @@ def _lines(ax: Axes, frame: pd.DataFrame, rules: list[str]) -> None:
         part, look = frame[frame["rule"] == name].sort_values("spoof"), rule_look(name)
         if name != "similarity":
             ax.fill_between(
-                part["spoof"], part["low"], part["high"], color=look.colour, alpha=0.08, linewidth=0
+                part["spoof"], part["low"], part["high"], color=look.colour, alpha=0.06, linewidth=0
             )
         ax.plot(
             part["spoof"],
