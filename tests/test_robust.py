@@ -27,6 +27,7 @@ PRIORS = [0.25, 0.375, 0.5, 0.75, 1.0]
 PRIOR = st.sampled_from(PRIORS)
 SEED = st.integers(0, 2**32 - 1)
 TRUSTING = sorted(set(RULES) - set(UNGUARDED))
+READING = ("stance_consistent", "stance_verified")
 
 
 @st.composite
@@ -47,6 +48,7 @@ def cases(draw, topics=3, most=7):
         copies=rng.integers(0, 4, shape),
         conflicts=conflicts | conflicts.transpose(0, 2, 1),
         source=rng.integers(-1, 3, shape),
+        stance=np.where(rng.random(shape) < 0.8, rng.integers(-4, 5, shape) / 2, np.nan),
         lexical=rng.integers(0, 4, shape).astype(float),
     )
     docnos = rng.permutation([f"d{i}" for i in range(m)])
@@ -205,7 +207,10 @@ def varied(evidence):
     return np.ptp(evidence.prior[0][evidence.valid[0]]) > 0
 
 
-@given(cases(topics=1), st.sampled_from(sorted(RULES)), st.integers(0, 6), PRIOR)
+# A verified passage's λ is its say in the stance rules' reference, which may help others more.
+@given(
+    cases(topics=1), st.sampled_from(sorted(set(RULES) - set(READING))), st.integers(0, 6), PRIOR
+)
 @settings(max_examples=250, deadline=None)
 def test_raising_a_prior_never_lowers_the_document(case, rule, column, prior):
     evidence, docnos, how = case
@@ -317,7 +322,7 @@ def test_what_is_outside_the_window_does_not_count(case, rule):
     assume(how.window is not None)
     ties, m = tie_ranks(docnos), evidence.docids.shape[1]
     every = top_docids(evidence, "similarity", ties, RobustSettings(k=m, window=None))
-    seen = every[:, : how.window]
+    seen = every[:, : how.reading if rule in READING else how.window]
     top = top_docids(evidence, rule, ties, how)
     if rule not in ("hard_filter", "independent_set", "collapse", "verified_collapse"):
         assert all(
@@ -332,6 +337,7 @@ def test_what_is_outside_the_window_does_not_count(case, rule):
         source=np.where(inside, evidence.source, 0),
         conflicts=evidence.conflicts | ~inside[:, :, None] | ~inside[:, None, :],
         lexical=np.where(inside, evidence.lexical, 99.0),
+        stance=np.where(inside, evidence.stance, 9.0),
     )
     np.testing.assert_array_equal(top_docids(other, rule, ties, how), top)
 
@@ -483,3 +489,39 @@ def test_no_topics():
     none = np.zeros((0, 5))
     evidence = Evidence(none.astype(np.int64), none, none, none.astype(bool))
     assert rank_robust(evidence, "verified_boost", [], ["a"], RobustSettings()).docids.size == 0
+
+
+def test_stance_rules_by_hand():
+    # two verified say no (-1), an unverified one says no, a more similar one says yes (1)
+    evidence = one(
+        [0.9, 0.8, 0.7, 0.6],
+        [0.3, 0.4, 0.95, 0.9],
+        [False, False, True, True],
+        stance=[1.0, -1.0, -1.0, -1.0],
+        conflicts=np.zeros((4, 4), dtype=bool),
+        source=[0, 1, 2, 3],
+    )
+    assert ranked(evidence, "stance_consistent")[0] == [1, 2, 3, 0]
+    assert ranked(evidence, "stance_verified")[0] == [2, 3, 1, 0]
+    # only one verified passage was read: no reference, so verified_floor decides
+    alone = dataclasses.replace(evidence, verified=np.array([[False, False, True, False]]))
+    assert ranked(alone, "stance_consistent") == ranked(alone, "verified_floor")
+    # the liar's text contradicts a verified one word by word: no question is needed to see that
+    conflicts = np.zeros((1, 4, 4), dtype=bool)
+    conflicts[0, 0, 2] = conflicts[0, 2, 0] = True
+    caught = dataclasses.replace(alone, conflicts=conflicts, stance=np.full((1, 4), np.nan))
+    assert ranked(caught, "stance_consistent")[0] == [2, 1, 3, 0]
+
+
+def test_stance_rules_look_past_a_flooded_window():
+    lies, honest = 3, 3
+    evidence = one(
+        [0.9, 0.89, 0.88, 0.8, 0.7, 0.6],
+        [0.95] * lies + [0.9, 0.9, 0.5],
+        [False] * lies + [True, True, False],
+        stance=[1.0] * lies + [-1.0] * honest,
+        conflicts=np.zeros((6, 6), dtype=bool),
+        source=list(range(6)),
+    )
+    assert ranked(evidence, "stance_consistent", k=3, window=3)[0] == [3, 4, 5]
+    assert ranked(evidence, "verified_floor", k=3, window=3)[0] == [0, 1, 2]

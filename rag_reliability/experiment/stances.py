@@ -30,7 +30,10 @@ class Stance(Protocol):
     pairs and their readings, float64 (n, n_variants), as they come.
     """
 
-    key: str
+    @property
+    def key(self) -> str:
+        """What the readings depend on beside the pair."""
+        ...
 
     def read(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], np.ndarray]]:
         """Readings of ``pairs``, in any order, each once."""

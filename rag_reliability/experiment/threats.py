@@ -107,7 +107,14 @@ def settings_of(study: Study, plan: ThreatPlan) -> RobustSettings:
 
 def depth_of(plan: ThreatPlan, settings: RobustSettings) -> int:
     """How many similar documents to look at: the window, and enough to fill the top k after it."""
-    return max(plan.depth, (settings.window or 0) + settings.k)
+    return max(plan.depth, (settings.window or 0) + settings.k, settings.reading or 0)
+
+
+def read_depth(plan: ThreatPlan, settings: RobustSettings) -> int:
+    """How many of them any rule of the plan reads: stances are read beyond the rank window."""
+    if all("stance" not in NEEDS.get(rule, ()) for rule in plan.rules):
+        return settings.window or plan.depth
+    return settings.reading or plan.depth
 
 
 def judged_topics(study: Study) -> tuple[str, ...]:
@@ -144,7 +151,7 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
     settings, qids = settings_of(study, plan), judged_topics(study)
 
     def build(folder: Path) -> None:
-        window = settings.window or plan.depth
+        window = read_depth(plan, settings)
         found = gather(study, qids, plan.rules, window=window, depth=depth_of(plan, settings))
         (folder / "metrics").mkdir()
         frame = sweep(study, qids, plan, settings, found)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rag_reliability.records import InputError
+from rag_reliability.reliability.stance import StanceSettings
 
 OPTIONAL = ("copies", "conflicts", "source", "stance", "lexical")
 
@@ -77,7 +77,7 @@ class Evidence:
             elif array is not None:
                 array = taken(array)
             fields[name] = array
-        return dataclasses.replace(self, **fields)
+        return Evidence(**fields)  # type: ignore[arg-type]  # the first four are never None
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class RobustSettings:
     low: λ below this is a low tier (hard filter, quota). quota: most of the top k from one
     publisher, and most from low tiers. label_error: probability that an unverified label is
     wrong. lowest: least λ of the prior table. meta_weight: weight of the prior in the metadata
-    rankers.
+    rankers. deeper: stances are read of this many times the window. stance: how stances weigh.
     """
 
     k: int = 5
@@ -99,17 +99,25 @@ class RobustSettings:
     label_error: float = 0.2
     lowest: float = 0.3
     meta_weight: float = 0.5
+    deeper: int = 2
+    stance: StanceSettings = field(default_factory=StanceSettings)
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise InputError(f"k = {self.k}; expected a whole number >= 1")
         if self.window is not None and self.window < self.k:
             raise InputError(f"window = {self.window}; expected at least k = {self.k}")
-        if self.quota < 1:
-            raise InputError(f"quota = {self.quota}; expected at least 1")
+        for name in ("quota", "deeper"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)}; expected at least 1")
         for name in ("cap", "lowest"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} = {getattr(self, name)}; expected 0 < {name} <= 1")
         for name in ("low", "label_error", "meta_weight"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} = {getattr(self, name)}; expected 0 <= {name} <= 1")
+
+    @property
+    def reading(self) -> int | None:
+        """Rank window of the rules that read stances (None: the whole pool)."""
+        return None if self.window is None else self.deeper * self.window

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from rag_reliability.records import InputError, Ranking
-from rag_reliability.reliability import baselines, verification
+from rag_reliability.reliability import baselines, consistency, verification
 from rag_reliability.reliability.evidence import Evidence, RobustSettings
 from rag_reliability.reliability.independent_set import independent_set
 from rag_reliability.reliability.rerank import tie_ranks
@@ -33,6 +33,8 @@ RULES: Mapping[str, Rule] = {
     "uncertain_labels": verification.uncertain_labels,
     "collapse": verification.collapse,
     "verified_collapse": verification.verified_collapse,
+    "stance_consistent": consistency.stance_consistent,
+    "stance_verified": consistency.stance_verified,
     "source_quota": baselines.source_quota,
     "hard_filter": baselines.hard_filter,
     "metadata_linear": baselines.metadata_linear,
@@ -45,6 +47,8 @@ RULES: Mapping[str, Rule] = {
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "collapse": ("copies",),
     "verified_collapse": ("copies",),
+    "stance_consistent": ("stance", "conflicts", "source"),
+    "stance_verified": ("stance", "conflicts", "source"),
     "source_quota": ("source",),
     "independent_set": ("conflicts",),
     "bm25": ("lexical",),
@@ -105,11 +109,13 @@ def _ordered(
     if rule not in RULES:
         raise InputError(f"unknown rule {rule!r}; known: {', '.join(RULES)}")
     needs = NEEDS.get(rule, ())
+    # A flood of lies can fill the window: rules that read what passages say may look past it.
+    width = settings.reading if "stance" in needs else settings.window
     for name in needs:
         if getattr(evidence, name) is None:
             raise InputError(f"rule {rule!r} needs {name!r}, which the evidence lacks")
     by_sim = _by_similarity(evidence, ties)
-    window = evidence.columns(by_sim[:, : settings.window], needs)
+    window = evidence.columns(by_sim[:, :width], needs)
     inside = np.where(window.valid, _guarded(evidence, rule, window, settings), -np.inf)
     scores = np.full(by_sim.shape, -np.inf)
     scores[:, : inside.shape[1]] = inside
