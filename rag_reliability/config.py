@@ -33,6 +33,9 @@ class ExperimentConfig(BaseModel):
     generator: str = Field(
         "qwen2.5-coder-1.5b-instruct", description="name in models.yaml, hub id or path"
     )
+    stance_model: str | None = Field(
+        None, description="model that reads stances: generator or NLI; null takes the generator"
+    )
     k: int = Field(5, ge=1, le=100, description="documents kept for each topic")
     window: int | Literal["exact"] = Field(
         "exact",
@@ -60,6 +63,12 @@ class ExperimentConfig(BaseModel):
         None, description="folder of a second, real corpus for notebook 08; null leaves it out"
     )
     n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
+    labelled_pairs: str | None = Field(
+        None, description="labelled pairs (JSON Lines) for notebook 11; null leaves them out"
+    )
+    check_pairs: int = Field(
+        400, ge=10, description="pairs of each labelled set that notebook 11 scores, about"
+    )
     seed: int = Field(7, ge=0, description="seed of every random draw")
 
     @field_validator("window")

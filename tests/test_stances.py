@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_reliability.experiment.stances import cached_readings, read_stances
+from rag_reliability.evaluation.nli import load_nli
+from rag_reliability.experiment.stances import (
+    EntailmentStance,
+    cached_readings,
+    claim_questions,
+    read_stances,
+    stance_reader,
+)
+from rag_reliability.experiment.study import open_study
 from rag_reliability.generation.models import load_generator
 from rag_reliability.generation.packing import pack
 from rag_reliability.generation.prompt import prompt_ids
@@ -15,6 +23,7 @@ from rag_reliability.generation.reading import ENDINGS, read_pairs, reading_mess
 from rag_reliability.generation.stance import yes_no_log_odds
 from rag_reliability.text import is_yes_no
 from tests.conftest import SMALL
+from tests.test_grounding_judges import _nli as tiny_nli
 
 prompts = st.lists(st.integers(0, 3), min_size=1, max_size=6)
 
@@ -94,12 +103,12 @@ def test_what_the_model_says_unaided_is_subtracted_and_padding_is_not_read(tmp_p
     reader = Counting()
     cache = tmp_path / "readings.sqlite"
     found = read_stances(
-        ["Is it so?", "How is it?"], [["yes", "no", None], ["yes", None, None]], reader, cache=cache
+        [["Is it so?"], []], [["yes", "no", None], ["yes", None, None]], reader, cache=cache
     )
-    # variants (4, 2) - (1, 2) for "yes": mean 1.5; the second topic is no yes/no question
+    # variants (4, 2) - (1, 2) for "yes": mean 1.5; nothing is asked about the second topic
     np.testing.assert_array_equal(found.stance, [[1.5, 0.0, np.nan], [np.nan] * 3])
     assert found.calls == 3 and len(reader.asked) == 3
-    again = read_stances(["Is it so?"], [["no", "yes"]], reader, cache=cache)
+    again = read_stances([["Is it so?"]], [["no", "yes"]], reader, cache=cache)
     np.testing.assert_array_equal(again.stance, [[0.0, 1.5]])
     assert len(reader.asked) == 3
 
@@ -132,3 +141,33 @@ def test_what_was_read_before_a_failure_is_kept(tmp_path):
 )
 def test_questions_that_yes_or_no_answers(question, expected):
     assert is_yes_no(question) is expected
+
+
+def test_any_nli_model_reads_stances_in_the_same_place(tmp_path):
+    folder = tiny_nli(tmp_path / "nli", ["contradiction", "neutral", "entailment"])
+    reader = stance_reader(str(folder))
+    assert isinstance(reader, EntailmentStance)
+    found = read_stances(
+        [["Is honey a cough ?"]], [["honey helps a cough .", ""]], reader, cache=tmp_path / "r"
+    )
+    scorer = load_nli(folder)
+    odds = [
+        np.log(
+            scorer.probabilities(
+                [f'The answer to the question "Is honey a cough ?" is {word}.'],
+                ["honey helps a cough ."],
+            )["entailment"][0]
+        )
+        for word in ("yes", "no")
+    ]
+    assert found.stance[0] == pytest.approx([odds[0] - odds[1], 0.0])
+
+
+def test_claims_of_verified_passages_become_questions(three_topics, tmp_path):
+    study = open_study({"corpus": str(three_topics), "out": str(tmp_path / "run")})
+    passage = (
+        "Many people ask about ginger. Where is it grown? Ginger does not cure the common cold. "
+        "The harbour was full of boats that day."
+    )
+    asked = claim_questions(study, ["What does ginger do for a cold?", "q"], [[passage], []])
+    assert asked == [['Is this true: "Ginger does not cure the common cold."'], []]

@@ -17,8 +17,12 @@ import numpy as np
 from rag_reliability import modelstore
 from rag_reliability.experiment.study import Study
 from rag_reliability.files import cache_root
-from rag_reliability.text import is_yes_no
+from rag_reliability.text import is_yes_no, sentences
 
+CLAIM_SOURCES = 2
+"""Verified passages whose claim is asked about where a topic is no yes/no question."""
+_BLOCK = 64
+_LEAST = 1e-4  # what the NLI scorer's rounding can tell from nothing
 Pair = tuple[str, str]
 """A question and a passage; an empty passage asks what the model says unaided."""
 
@@ -45,7 +49,7 @@ class StanceReadings:
     """Readings of a pool's passages, and what they cost now.
 
     stance: float64 (n_topics, m), log-odds of yes minus those without a passage, averaged over
-    prompt variants; NaN at padding and for topics that are no yes/no question.
+    prompt variants and questions; NaN at padding and for topics that nothing was asked about.
     calls: passages read (cached ones count: someone paid for them). seconds: spent now.
     """
 
@@ -76,25 +80,69 @@ class GeneratorStance:
         yield from read_pairs(load_generator(self.name), pairs)
 
 
+@dataclass(frozen=True)
+class EntailmentStance:
+    """An NLI model in the same place: log P(entails yes) − log P(entails no), by path or id.
+
+    The hypotheses quote the question, so any topic can be read without rewriting it as a claim.
+    An empty passage entails nothing and reads 0.
+    """
+
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Model and wording."""
+        return f"{modelstore.resolve(self.name).sha256}-entailment-1"
+
+    def read(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Readings of ``pairs`` in blocks, in order."""
+        from rag_reliability.evaluation.nli import load_nli
+
+        scorer = load_nli(modelstore.resolve(self.name).path)
+        for start in range(0, len(pairs), _BLOCK):
+            block = list(pairs[start : start + _BLOCK])
+            passages = [passage for _, passage in block]
+            yes, no = (
+                scorer.probabilities(
+                    [f'The answer to the question "{q}" is {word}.' for q, _ in block], passages
+                )["entailment"]
+                for word in ("yes", "no")
+            )
+            odds = np.log(np.maximum(yes, _LEAST)) - np.log(np.maximum(no, _LEAST))
+            yield list(range(start, start + len(block))), odds[:, None]
+
+
+def stance_reader(name: str) -> Stance:
+    """The reader for a model by catalogue name, path or hub id: NLI if it classifies sequences.
+
+    Raises InputError when the model is not here.
+    """
+    config = modelstore.resolve(name).path / "config.json"
+    if config.is_file():
+        kinds = json.loads(config.read_text(encoding="utf-8")).get("architectures") or [""]
+        if kinds[0].endswith("ForSequenceClassification"):
+            return EntailmentStance(name)
+    return GeneratorStance(name)
+
+
 def read_stances(
-    questions: Sequence[str],
+    questions: Sequence[Sequence[str]],
     texts: Sequence[Sequence[str | None]],
     stance: Stance,
     *,
-    asked: Sequence[bool] | None = None,
     cache: Path | None = None,
 ) -> StanceReadings:
-    """Stance of each passage towards its topic's question.
+    """Stance of each passage towards its topic's questions, averaged over them.
 
-    questions: (n_topics,). texts: (n_topics, m), None at padding. asked: which topics are yes/no
-    questions (default: those that read like one); the others stay NaN and cost nothing.
+    questions: yes/no questions of each topic; a topic without any stays NaN and costs nothing.
+    texts: (n_topics, m), None at padding.
     """
-    asked = [is_yes_no(q) for q in questions] if asked is None else asked
     pairs = list(
         dict.fromkeys(
             (question, text)
-            for question, row, wanted in zip(questions, texts, asked, strict=True)
-            if wanted
+            for asked, row in zip(questions, texts, strict=True)
+            for question in asked
             for text in (*row, "")
             if text is not None
         )
@@ -102,14 +150,12 @@ def read_stances(
     started = time.perf_counter()
     read = cached_readings(pairs, stance, cache)
     seconds = time.perf_counter() - started
-    width = max((len(row) for row in texts), default=0)
-    values = np.full((len(questions), width), np.nan)
-    for t, (question, row) in enumerate(zip(questions, texts, strict=True)):
-        if asked[t]:
-            unaided = read[question, ""]
-            for i, text in enumerate(row):
-                if text is not None:
-                    values[t, i] = float(np.mean(read[question, text] - unaided))
+    values = np.full((len(questions), max((len(row) for row in texts), default=0)), np.nan)
+    for t, (asked, row) in enumerate(zip(questions, texts, strict=True)):
+        for i, text in enumerate(row):
+            if asked and text is not None:
+                each = [np.mean(read[question, text] - read[question, ""]) for question in asked]
+                values[t, i] = float(np.mean(each))
     return StanceReadings(values, len(pairs), seconds)
 
 
@@ -152,27 +198,62 @@ def _name(key: str, pair: Pair) -> str:
 
 
 def pool_stances(
-    study: Study, qids: Sequence[str], docids: np.ndarray, window: int, stance: Stance | None = None
+    study: Study, qids: Sequence[str], docids: np.ndarray, depth: int, stance: Stance | None = None
 ) -> StanceReadings:
-    """Stances of each topic's ``window`` most similar documents, towards the topic's question.
+    """Stances of each topic's ``depth`` most similar documents.
 
-    docids: int64 (n_topics, m) by falling similarity, -1 at padding. A topic with a known true
-    stance is a yes/no question; of the others those that read like one are. The true stance
-    itself is not looked at.
+    docids: int64 (n_topics, m) by falling similarity, -1 at padding. A topic of known stance is a
+    yes/no question, and so is one that reads like one; others are asked about the claims of
+    their verified passages (``claim_questions``). The true stance itself is not looked at.
     """
-    corpus = study.corpus
-    topics = {topic.qid: topic for topic in corpus.topics}
+    documents = study.corpus.documents
+    topics = {topic.qid: topic for topic in study.corpus.topics}
     chosen = [topics[qid] for qid in qids]
-    texts = [
-        [
-            corpus.documents[d].content if d >= 0 and place < window else None
-            for place, d in enumerate(row)
-        ]
-        for row in docids.tolist()
+    near = docids[:, :depth].tolist()
+    open_ended = [topic.stance is None and not is_yes_no(topic.query) for topic in chosen]
+    verified = [
+        [documents[d].content for d in row if d >= 0 and documents[d].verified][:CLAIM_SOURCES]
+        if wanted
+        else []
+        for row, wanted in zip(near, open_ended, strict=True)
     ]
-    return read_stances(
-        [topic.query for topic in chosen],
-        texts,
-        stance or GeneratorStance(study.config.generator),
-        asked=[topic.stance is not None or is_yes_no(topic.query) for topic in chosen],
-    )
+    claims = claim_questions(study, [topic.query for topic in chosen], verified)
+    questions = [
+        found if wanted else [topic.query]
+        for topic, found, wanted in zip(chosen, claims, open_ended, strict=True)
+    ]
+    texts = [[documents[d].content if d >= 0 else None for d in row] for row in near]
+    config = study.config
+    reader = stance or stance_reader(config.stance_model or config.generator)
+    return read_stances(questions, texts, reader)
+
+
+def claim_questions(
+    study: Study, queries: Sequence[str], passages: Sequence[Sequence[str]]
+) -> list[list[str]]:
+    """For each topic, one yes/no question for each of its (verified) passages.
+
+    The claim is the passage's sentence that is nearest to the query, of 5 to 60 words and no
+    question itself. Passages that say it read high, those that deny it low.
+    """
+    from rag_reliability.retrieval.encode import load_encoder
+
+    told = [[_statements(text) for text in row] for row in passages]
+    flat = [sentence for row in told for found in row for sentence in found]
+    if not flat:
+        return [[] for _ in queries]
+    encoder = load_encoder(modelstore.resolve(study.config.encoder).path)
+    vectors = iter(encoder.encode(flat))
+    questions: list[list[str]] = []
+    for query, row in zip(encoder.encode(list(queries)), told, strict=True):
+        asked = []
+        for found in row:
+            sims = [float(query @ next(vectors)) for _ in found]
+            if sims:
+                asked.append(f'Is this true: "{found[int(np.argmax(sims))]}"')
+        questions.append(asked)
+    return questions
+
+
+def _statements(text: str) -> list[str]:
+    return [s for s in sentences(text) if not s.endswith("?") and 5 <= len(s.split()) <= 60]

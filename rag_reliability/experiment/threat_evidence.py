@@ -150,14 +150,10 @@ def _conflicts(study: Study, qids: Sequence[str], docids: np.ndarray, window: in
 
 
 def _stances(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
-    """The generator's reading of each passage; topics that are no yes/no question stay NaN."""
-    from rag_reliability.experiment.stances import GeneratorStance, read_stances
+    """The generator's reading of each passage inside the window."""
+    from rag_reliability.experiment.stances import pool_stances
 
-    query, texts = {t.qid: t.query for t in study.corpus.topics}, _texts(study)
-    rows = [[texts[d] if d >= 0 else None for d in row] for row in docids[:, :window]]
-    found = read_stances(
-        [query[qid] for qid in qids], rows, GeneratorStance(study.config.generator)
-    )
+    found = pool_stances(study, qids, docids, window)
     return Reading(_padded(found.stance, docids.shape, np.nan), found.calls, found.seconds)
 
 

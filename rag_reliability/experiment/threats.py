@@ -172,7 +172,8 @@ def threats_stage(study: Study, plan: ThreatPlan | None = None) -> pd.DataFrame:
 
 def threat_inputs(study: Study, plan: ThreatPlan, settings: RobustSettings) -> dict[str, Any]:
     """What a sweep depends on; the generator only where a rule reads stances."""
-    model = study.config.generator if set(plan.rules) - set(rules_without_model()) else None
+    reader = study.config.stance_model or study.config.generator
+    model = reader if set(plan.rules) - set(rules_without_model()) else None
     return {
         **rank_inputs(study),
         "plan": {name: list(v) if isinstance(v, tuple) else v for name, v in vars(plan).items()},
