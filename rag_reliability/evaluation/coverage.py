@@ -1,0 +1,85 @@
+"""Support from coverage and polarity: are the claim's words there, and not the other way round?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rag_reliability.evaluation.alignment import TextVectors, clean
+from rag_reliability.evaluation.blend import _groups
+from rag_reliability.evaluation.signals import content_alignment, mark_tokens, polarity_gap
+from rag_reliability.evaluation.support import all_pairs
+
+
+class CoverageConstants(BaseModel):
+    """Mean and deviation of the alignment, weight of the gap, Platt's constants, and bands."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    alignment_mean: float
+    alignment_std: float = Field(gt=0)
+    gap_weight: float = Field(ge=0)
+    slope: float = Field(gt=0)
+    intercept: float
+    unsupported_below: float = Field(ge=0, le=1)
+    supported_from: float = Field(ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> CoverageConstants:
+        if self.unsupported_below > self.supported_from:
+            raise ValueError("unsupported_below must not be above supported_from")
+        return self
+
+
+class CoverageScorer:
+    """Support from a sentence encoder's token vectors, mapped to [0, 1] by Platt's sigmoid.
+
+    z = (A(c, p) − μ) / σ − w G(c, p), with A the alignment of the claim's content tokens and G the
+    gap in polarity (``signals``); support = 1 / (1 + exp(−(a z + b))) (Platt, 1999), rounded to 4
+    decimals so that batches and threads do not show. Constants are fixed, so a passage's score does
+    not depend on its neighbours. Of a passage longer than ``spans.LONG`` characters the best part
+    counts.
+    """
+
+    def __init__(self, vectors: TextVectors, constants: CoverageConstants) -> None:
+        self.vectors = vectors
+        self.constants = constants
+
+    def support(self, claims: Sequence[str], passages: Sequence[str]) -> np.ndarray:
+        """Support in [0, 1], float64 (n_claims, n_passages); 0 where either side has no words."""
+        return all_pairs(self, claims, passages)
+
+    def pair_scores(self, claims: Sequence[str], passages: Sequence[str]) -> dict[str, np.ndarray]:
+        """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
+        found = np.zeros(len(claims))
+        for rows, left, right in _groups(claims, passages):
+            parts = coverage_parts(self.vectors, left, right)
+            np.maximum.at(found, rows, np.round(calibrated(*parts, self.constants), 4))
+        return {"support": found}
+
+
+def calibrated(alignment: np.ndarray, gap: np.ndarray, c: CoverageConstants) -> np.ndarray:
+    """Support in [0, 1] from the two parts, each (n_pairs,)."""
+    z = (alignment - c.alignment_mean) / c.alignment_std - c.gap_weight * gap
+    return 1 / (1 + np.exp(-(c.slope * z + c.intercept)))
+
+
+def coverage_parts(
+    vectors: TextVectors, claims: Sequence[str], passages: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Content alignment and polarity gap of each pair, each float64 (n_pairs,)."""
+    texts = [clean(t) for t in (*claims, *passages)]
+    distinct = list(dict.fromkeys(texts))
+    marks = dict(zip(distinct, map(mark_tokens, vectors.encoder.tokens(distinct)), strict=True))
+    found = vectors.get(texts)
+    rows = []
+    for at in range(len(claims)):
+        claim, passage = marks[texts[at]], marks[texts[len(claims) + at]]
+        similarity = found[at].tokens @ found[len(claims) + at].tokens.T
+        rows.append(
+            (content_alignment(similarity, claim), polarity_gap(similarity, claim, passage))
+        )
+    alignment, gap = np.array(rows, dtype=np.float64).reshape(-1, 2).T
+    return alignment, gap
