@@ -30,6 +30,7 @@ NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
     ),
     "07_adaptive": ("sweep-feedback", "learned"),
     "08_threats": ("sweep-spoofing", "threats"),
+    "11_grounding_check": ("grounding-check",),
     "09_figures": ("results",),
 }
 """Each notebook and the stages it asks for, in the order of a whole run."""

@@ -82,6 +82,14 @@ def trace_frame(n: int = 24) -> pd.DataFrame:
     )
 
 
+def grounding_frame() -> pd.DataFrame:
+    sets = ["expertqa", "healthver", "healthver_refuted", "expertqa_swapped", "answers_swapped"]
+    frame = pd.MultiIndex.from_product(
+        [sets, ["roc", "calibration", "risk"], [0.0, 0.5, 1.0]], names=["set", "curve", "x"]
+    ).to_frame(index=False)
+    return frame.assign(y=frame["x"] / 2, low=0.0, high=0.6, n=10)
+
+
 def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
     two = ["precision@5", "adv_share@5"]
     systems = list(SYSTEMS)
@@ -118,6 +126,7 @@ def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
         "rank_flow": (trace_frame(),),
         "iso_score": (trace_frame(),),
         "answers": (pd.concat([answers, stance]),),
+        "grounding_check": (grounding_frame(),),
         "threats": (_estimates(rate=[0.0, 0.5, 1.0], system=systems, metric=two),),
         "threat_curves": (
             _estimates(

@@ -18,10 +18,11 @@ from .conftest import ROOT, SMALL
 FIGURES = (
     "per_topic", "study_comparison", "spread_sensitivity", "k_window", "feedback", "smoothing",
     "rank_flow", "iso_score", "answers", "threats", "threat_curves", "no_regret",
-    "corpus_overview",
+    "corpus_overview", "grounding_check",
 )  # fmt: skip
 TABLES = (
     "retrieval", "significance", "per_topic", "study", "answers", "stance", "no_regret", "deploy",
+    "grounding_check",
 )  # fmt: skip
 SYSTEMS = {
     "similarity", "source_aware_3k", "source_aware", "source_aware_smoothed",
@@ -39,6 +40,7 @@ def study_run(three_topics, tmp_path_factory):
         "max_new_tokens": 24,
         "answer_systems": "similarity,source_aware",
         "n_resamples": 200,
+        "check_pairs": 40,
         "folds": 3,
     }
     said: list[str] = []

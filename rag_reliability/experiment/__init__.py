@@ -22,6 +22,7 @@ _HOME = {
     "threats_stage": "threats",
     "threat_answers_stage": "threat_answers",
     "testbed_study": "threat_results",
+    "grounding_check_stage": "grounding_check",
     "results_stage": "results",
 }
 __all__ = sorted(_HOME)

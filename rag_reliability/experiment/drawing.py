@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
+from rag_reliability.evaluation.constants import load_constants
 from rag_reliability.experiment import report_parts
+from rag_reliability.experiment.answer_scoring import GROUNDING
+from rag_reliability.experiment.grounding_check import CURVES
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.threat_results import threat_figures
@@ -80,6 +83,12 @@ def _feedback(study: Study, _: str | None) -> Figure:
     return FIGURES["feedback"](trajectory, initial=dict(study.table))
 
 
+def _grounding_check(study: Study, _: str | None) -> Figure:
+    constants = load_constants(study.path(GROUNDING)).blend
+    bands = (constants.unsupported_below, constants.supported_from)
+    return FIGURES["grounding_check"](saved(study, CURVES), bands=bands)
+
+
 DRAW: Mapping[str, Callable[[Study, str | None], Figure]] = {
     "corpus_overview": lambda s, _: FIGURES["corpus_overview"](saved(s, "corpus.csv")),
     "per_topic": _per_topic,
@@ -91,6 +100,7 @@ DRAW: Mapping[str, Callable[[Study, str | None], Figure]] = {
     "rank_flow": _trace_figure("rank_flow"),
     "iso_score": _trace_figure("iso_score"),
     "answers": lambda s, _: FIGURES["answers"](answer_summary(s)),
+    "grounding_check": _grounding_check,
     "threats": lambda s, _: FIGURES["threats"](swept(s, "spoofing", ["rate", "system"], SWEPT[:2])),
     "threat_curves": lambda s, _: threat_figures(s)["threat_curves"],
     "no_regret": lambda s, _: threat_figures(s)["no_regret"],

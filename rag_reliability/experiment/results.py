@@ -16,6 +16,7 @@ from rag_reliability.config import ExperimentConfig
 from rag_reliability.evaluation.stance import stance_summary
 from rag_reliability.experiment import report_parts
 from rag_reliability.experiment.drawing import DRAW, answer_summary, at_k, figure, swept
+from rag_reliability.experiment.grounding_check import MEASURES
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
@@ -26,6 +27,7 @@ from rag_reliability.records import InputError
 from rag_reliability.reporting import tables
 from rag_reliability.reporting.report import render_report
 from rag_reliability.reporting.save import save_figure, write_whole
+from rag_reliability.reporting.tables_grounding import grounding_table
 from rag_reliability.reporting.values import write_values
 
 SHOWN = (
@@ -160,6 +162,7 @@ _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
     "study": lambda s: tables.study_table(report_parts.beside_study(s)),
     "answers": lambda s: tables.answers_table(with_arm(answer_summary(s)), ANSWERS),
     "stance": lambda s: tables.stance_table(stance_table_frame(s)),
+    "grounding_check": lambda s: grounding_table(saved(s, MEASURES)),
     "no_regret": lambda s: threat_tables(s)["no_regret"],
     "deploy": lambda s: threat_tables(s)["deploy"],
 }
@@ -176,6 +179,9 @@ def values(study: Study) -> dict[str, Any]:
             if row["system"] != "similarity":
                 parts = ("diff", "diff_low", "diff_high", "p", "p_holm", "wins", "ties", "losses")
                 found |= {f"{stem}.{part}": row[part] for part in parts}
+    for row in saved(study, MEASURES).to_dict("records"):
+        stem = f"grounding_check.{row['set']}.{row['measure']}"
+        found |= {f"{stem}.{part}": row[part] for part in ("value", "low", "high", "n")}
     auroc = stance_table_frame(study)
     for row in auroc[auroc["metric"] == "auroc"].to_dict("records"):
         found |= {f"auroc.{row['system']}.{part}": row[part] for part in ("mean", "low", "high")}
@@ -200,6 +206,7 @@ def draw_all(study: Study, folder: Path) -> None:
         contrasts=contrasts(study),
         answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
+        grounding_check=saved(study, MEASURES),
         threats=swept(study, "spoofing", ["rate", "system"]),
     )
     write_whole(folder / "index.html", render_report(context))
@@ -214,6 +221,7 @@ def results_stage(study: Study) -> Path:
         "stance",
         "retrieval",
         "answer-scores",
+        "grounding-check",
         *(f"sweep-{name}" for name in SWEEPS),
         "threats",
     )

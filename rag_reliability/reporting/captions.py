@@ -69,6 +69,13 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
         "Six panels of points with intervals: grounding, trusted grounding, adversarial "
         "uptake, correctness, harm and stance error; the numbers stand in the tables.",
     ),
+    "grounding_check": (
+        "What the grounding scorer is worth: how it parts supported pairs from others, how far its "
+        "support can be read as a share (dotted: the edges of its bands), and its error when it "
+        "judges only those it is surest of.",
+        "Three panels with a line for each set of pairs: ROC curves, calibration with intervals, "
+        "and balanced error over the share of pairs judged; the numbers stand in the table.",
+    ),
     "threats": (
         "When adversarial documents claim a trusted source type: from none to all of them.",
         "Adversarial share and P@5 over the share of spoofed documents, for source-aware "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from matplotlib.figure import Figure
 
 from rag_reliability.reporting.figures_answers import answers, corpus_overview
+from rag_reliability.reporting.figures_grounding import grounding_check
 from rag_reliability.reporting.figures_iso import iso_score
 from rag_reliability.reporting.figures_priors import feedback, smoothing, threats
 from rag_reliability.reporting.figures_retrieval import (
@@ -28,6 +29,7 @@ FIGURES: Mapping[str, Callable[..., Figure]] = {
     "rank_flow": rank_flow,
     "iso_score": iso_score,
     "answers": answers,
+    "grounding_check": grounding_check,
     "threats": threats,
     "threat_curves": threat_curves,
     "no_regret": no_regret,

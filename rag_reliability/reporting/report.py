@@ -21,6 +21,7 @@ from rag_reliability.reporting.style import (
     system_label,
     tier_label,
 )
+from rag_reliability.reporting.tables_grounding import grounding_table, resolution_sentence
 from rag_reliability.reporting.values import plain_value
 
 
@@ -35,6 +36,7 @@ class ReportContext:
     per_topic: system, qid, metric, value.
     traces: rank trace of ``system`` with label, adversarial and low_tier; all topics.
     answers: system, arm, metric, mean, low, high. stance: system, metric, mean, low, high.
+    grounding_check: set, measure, value, low, high, n.
     threats: rate, system, metric, mean, low, high.
     topics: query by qid. titles: title by docno. figures: PNG file by figure name.
     examples: answers worth reading, each with qid, system, arm and text.
@@ -49,6 +51,7 @@ class ReportContext:
     traces: pd.DataFrame = field(default_factory=pd.DataFrame)
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     stance: pd.DataFrame = field(default_factory=pd.DataFrame)
+    grounding_check: pd.DataFrame = field(default_factory=pd.DataFrame)
     threats: pd.DataFrame = field(default_factory=pd.DataFrame)
     stages: pd.DataFrame = field(default_factory=pd.DataFrame)
     topics: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +82,7 @@ def render_report(context: ReportContext) -> str:
             figures={name: _figure(name, path) for name, path in context.figures.items()},
             answer=answer_sentences(context),
             tables=_tables(context),
+            resolution=resolution_sentence(context.grounding_check),
             losses=losses(context),
             suppressed=suppressed(context),
             values={name: plain_value(context.values[name]) for name in sorted(context.values)},
@@ -141,6 +145,7 @@ def _tables(c: ReportContext) -> dict[str, pd.DataFrame]:
         "significance": (c.contrasts, tables.significance_table),
         "answers": (c.answers, tables.answers_table),
         "stance": (c.stance, tables.stance_table),
+        "grounding_check": (c.grounding_check, grounding_table),
     }
     done = {name: build(frame) for name, (frame, build) in made.items() if len(frame)}
     if len(c.per_topic):
