@@ -73,7 +73,7 @@ def calibration_curve(
     truths: ArrayLike,
     groups: Groups,
     *,
-    n_bins: int = 8,
+    n_bins: int = 6,
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:

@@ -38,8 +38,16 @@ def grounding_check_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     def build(folder: Path) -> None:
         scorer = load_scorer(study)
         measures, curves = [], []
+        config, n = study.config, sentences_per_system(study)
         for name, pairs in all_sets(study).items():
-            found, drawn = check(pairs, scorer, study)
+            found, drawn = check(
+                pairs,
+                scorer,
+                n,
+                one_sided=name in labelled_files(study),  # swaps are balanced on either side
+                n_resamples=min(config.n_resamples, 2_000),
+                seed=config.seed,
+            )
             measures.append(found.assign(set=name))
             curves.append(drawn.assign(set=name))
         (folder / "grounding").mkdir(parents=True)
@@ -118,37 +126,39 @@ def _own_pairs(study: Study, answers: Sequence[Answer]) -> list[Pair]:
     return unlabelled(list(found.values()))
 
 
-def check(pairs: Sequence[Pair], scorer: Scorer, study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Measures and curves of one set: the scorer's, content recall's, and either side's alone."""
-    config = study.config
-    options = {"n_resamples": min(config.n_resamples, 2_000), "seed": config.seed}
+def check(
+    pairs: Sequence[Pair],
+    scorer: Scorer,
+    n_sentences: int,
+    *,
+    one_sided: bool = True,
+    n_resamples: int = 1_000,
+    seed: int = 0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Measures and curves of one set of labelled pairs, as ``meta.agreement`` gives them.
+
+    Beside the scorer's: AUROC of content recall, and (``one_sided``) of guesses from claim or
+    passage alone; the smallest difference that ``n_sentences`` a system can show, and 1,000.
+    """
     scores = scored(pairs, scorer)
     truths = np.array([p.label for p in pairs], dtype=bool)
     groups = [p.group for p in pairs]
     support = np.array([s.support for s in scores])
+    options = {"n_resamples": n_resamples, "seed": seed}
     measures, curves = agreement(support, truths, groups, scorer.constants, **options)
     rivals = {"content_recall": np.array([s.recall for s in scores])}
-    rivals |= {
-        name: one_sided_scores(_wholes(texts, scorer), truths, groups)
-        for name, texts in (
-            ("claim_only", [p.claim for p in pairs]),
-            (
-                "passage_only",
-                [p.passages[s.best_passage or 0] for p, s in zip(pairs, scores, strict=True)],
-            ),
-        )
-    }
+    if one_sided:
+        best = [p.passages[s.best_passage or 0] for p, s in zip(pairs, scores, strict=True)]
+        for name, texts in (("claim_only", [p.claim for p in pairs]), ("passage_only", best)):
+            rivals[name] = one_sided_scores(_wholes(texts, scorer), truths, groups)
     rows = []
     for name, values in rivals.items():
         i = clustered(auroc_statistic(values, truths), groups, **options)
         rows.append((f"auroc.{name}", i.mean, i.low, i.high, len(pairs)))
-    n = sentences_per_system(study)
-    for name, value in zip(
-        ("smallest_difference", "smallest_difference.people"),
-        smallest_difference(support, truths, n),
-        strict=True,
-    ):
-        rows.append((name, value, np.nan, np.nan, n))
+    for suffix, n in (("", n_sentences), (".at_1000", 1_000)):
+        own, people = smallest_difference(support, truths, n)
+        rows.append((f"smallest_difference{suffix}", own, np.nan, np.nan, n))
+        rows.append((f"smallest_difference.people{suffix}", people, np.nan, np.nan, n))
     more = pd.DataFrame(rows, columns=["measure", "value", "low", "high", "n"])
     return pd.concat([measures, more], ignore_index=True), curves
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,18 +82,11 @@ PUBLIC: Mapping[str, tuple[str, Callable[[Path], list[Pair]]]] = {
 
 
 def sample(pairs: Sequence[Pair], limit: int, seed: int) -> list[Pair]:
-    """All pairs of randomly chosen groups, until there are ``limit``; in the order given."""
-    by_group: dict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        by_group[pair.group].append(pair)
-    names = list(by_group)
-    chosen: set[str] = set()
-    n = 0
-    for i in np.random.default_rng(seed).permutation(len(names)):
-        if n < limit:
-            chosen.add(names[i])
-            n += len(by_group[names[i]])
-    return [p for p in pairs if p.group in chosen]
+    """At most ``limit`` pairs drawn at random, in the order given."""
+    if len(pairs) <= limit:
+        return list(pairs)
+    chosen = np.random.default_rng(seed).choice(len(pairs), size=limit, replace=False)
+    return [pairs[i] for i in sorted(chosen)]
 
 
 def unlabelled(pairs: Sequence[Pair]) -> list[Pair]:

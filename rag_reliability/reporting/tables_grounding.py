@@ -30,7 +30,7 @@ def grounding_table(measures: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name in in_order(measures["set"], SETS):
         own = measures[measures["set"] == name].set_index("measure")
-        row = {"Pairs of": SETS.get(name, name), "n": int(own["n"].max())}
+        row = {"Pairs of": SETS.get(name, name), "n": int(own.loc["auroc", "n"])}
         for measure, label in _COLUMNS.items():
             row[label] = _cell(own, measure, with_interval=not measure.startswith("true_share"))
         rows.append(row)
@@ -52,7 +52,10 @@ def resolution_sentence(measures: pd.DataFrame) -> str:
             gap = own.loc["mean_support.supported", "value"]
             gap -= own.loc["mean_support.unsupported", "value"]
             smallest = own.loc["smallest_difference"]
-            people = own.loc["smallest_difference.people", "value"]
+            people, at_1000, people_1000 = (
+                own.loc[f"smallest_difference{end}", "value"]
+                for end in (".people", ".at_1000", ".people.at_1000")
+            )
             reach = (
                 "no difference at all"
                 if smallest["value"] >= 1
@@ -62,7 +65,8 @@ def resolution_sentence(measures: pd.DataFrame) -> str:
                 f"On {SETS[name]} a supported claim scores {number(gap)} higher than another on "
                 f"average, so this scorer passes on that share of a true difference. With "
                 f"{smallest['n']:.0f} sentences a system it can show {reach} in the share of "
-                f"supported sentences (80 % power, two-sided .05); people who read them all could "
-                f"show {100 * people:.0f} points."
+                f"supported sentences, with 1,000 one of {100 * at_1000:.0f} points (80 % power, "
+                f"two-sided .05, sentences taken as independent). People who read them all could "
+                f"show {100 * people:.0f} points, and {100 * people_1000:.0f}."
             )
     return ""
