@@ -93,7 +93,10 @@ def index_stage(study: Study) -> Path:
             "encoder": study.model_sha(study.config.encoder),
             "overrides": dict(study.priors.sources),
         },
-        code=("retrieval", "datasets", "records.py"),
+        code=(
+            *("retrieval/encode.py", "retrieval/index.py", "records.py"),
+            *(f"datasets/{name}.py" for name in ("read", "beir", "lines", "schema", "trec")),
+        ),
         libraries=("faiss-cpu", "torch", "sentence-transformers"),
         outputs=("index",),
         build=build,

@@ -46,11 +46,12 @@ class Stance(Protocol):
 
 @dataclass(frozen=True)
 class StanceReadings:
-    """Readings of a pool's passages, and what they cost now.
+    """Readings of a pool's passages, and what they cost.
 
     stance: float64 (n_topics, m), log-odds of yes minus those without a passage, averaged over
     prompt variants and questions; NaN at padding and for topics that nothing was asked about.
-    calls: passages read (cached ones count: someone paid for them). seconds: spent now.
+    calls: passages read, one forward pass each; seconds: what that took. Both count readings from
+    the cache as when they were made, so that a rule costs the same however often it is run.
     """
 
     stance: np.ndarray
@@ -147,9 +148,7 @@ def read_stances(
             if text is not None
         )
     )
-    started = time.perf_counter()
-    read = cached_readings(pairs, stance, cache)
-    seconds = time.perf_counter() - started
+    read, seconds = cached_readings(pairs, stance, cache)
     values = np.full((len(questions), max((len(row) for row in texts), default=0)), np.nan)
     for t, (asked, row) in enumerate(zip(questions, texts, strict=True)):
         for i, text in enumerate(row):
@@ -161,35 +160,42 @@ def read_stances(
 
 def cached_readings(
     pairs: Sequence[Pair], stance: Stance, cache: Path | None = None
-) -> dict[Pair, np.ndarray]:
-    """Readings of ``pairs``, float64 (n_variants,) each; new ones are kept as they are read.
+) -> tuple[dict[Pair, np.ndarray], float]:
+    """Readings of ``pairs``, float64 (n_variants,) each, and the seconds that they took.
 
-    So a broken run goes on where it stopped, and a passage is read once for all runs.
+    New ones are kept as they are read, so a broken run goes on where it stopped, and a passage is
+    read once for all runs.
     """
     with _opened(cache or cache_root() / "stances.sqlite") as table:
-        key = stance.key
+        key, spent = stance.key, 0.0
         names = {pair: _name(key, pair) for pair in pairs}
         found: dict[Pair, np.ndarray] = {}
         for pair, name in names.items():
-            row = table.execute("SELECT value FROM reading WHERE name = ?", (name,)).fetchone()
-            if row:
+            query = "SELECT value, seconds FROM reading WHERE name = ?"
+            if row := table.execute(query, (name,)).fetchone():
                 found[pair] = np.array(json.loads(row[0]))
+                spent += row[1]
         missing = [pair for pair in pairs if pair not in found]
-        if missing:
-            for numbers, values in stance.read(missing):
-                for number, value in zip(numbers, values, strict=True):
-                    found[missing[number]] = np.asarray(value, dtype=np.float64)
-                    kept = (names[missing[number]], json.dumps(value.tolist()))
-                    table.execute("INSERT OR REPLACE INTO reading VALUES (?, ?)", kept)
-                table.commit()
-    return found
+        started = time.perf_counter()
+        for numbers, values in stance.read(missing) if missing else ():
+            each = (time.perf_counter() - started) / len(numbers)
+            for number, value in zip(numbers, values, strict=True):
+                found[missing[number]] = np.asarray(value, dtype=np.float64)
+                kept = (names[missing[number]], json.dumps(value.tolist()), each)
+                table.execute("INSERT OR REPLACE INTO reading VALUES (?, ?, ?)", kept)
+            table.commit()
+            spent += each * len(numbers)
+            started = time.perf_counter()
+    return found, spent
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path, timeout=60)) as table:
-        table.execute("CREATE TABLE IF NOT EXISTS reading (name TEXT PRIMARY KEY, value TEXT)")
+        table.execute(
+            "CREATE TABLE IF NOT EXISTS reading (name TEXT PRIMARY KEY, value TEXT, seconds REAL)"
+        )
         yield table
 
 
