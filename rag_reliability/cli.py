@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_threats(commands)
     _add_testbed(commands)
+    _add_attack(commands)
 
     figures = commands.add_parser(
         "figures", help="redraw figures, tables and report from saved metrics"
@@ -156,7 +157,28 @@ def _add_testbed(commands: Any) -> None:
     testbed.add_argument("--shared", required=True, help="folder that holds the public sets")
     testbed.add_argument("--out", required=True, help="folder to write")
     testbed.add_argument("--seed", type=int, default=0, help="of all draws (default: %(default)s)")
+    testbed.add_argument(
+        "--verifiable",
+        type=float,
+        default=0.8,
+        help="share of true high-tier documents that pass a check (default: %(default)s)",
+    )
     testbed.set_defaults(run=_testbed)
+
+
+def _add_attack(commands: Any) -> None:
+    attack = _command(
+        commands, "attack", _attack, "add adversarial documents to a corpus, as a BEIR folder"
+    )
+    attack.add_argument("--data", required=True, help="corpus folder, BEIR's layout or our own")
+    attack.add_argument(
+        "--threats",
+        required=True,
+        metavar="NAME=RATE,…",
+        help="threats in turn, like query_stuffed,flooding=0.5,spoofed (docs/threats.md)",
+    )
+    attack.add_argument("--out", required=True, help="folder to write")
+    attack.add_argument("--seed", type=int, default=0, help="of all draws (default: %(default)s)")
 
 
 def _parameters(args: argparse.Namespace) -> dict[str, Any]:
@@ -258,7 +280,19 @@ def _threats(args: argparse.Namespace) -> None:
 def _testbed(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.threat_command import write_testbed
 
-    print(write_testbed(args.name, Path(args.shared), Path(args.out), seed=args.seed))
+    shared, out = Path(args.shared), Path(args.out)
+    print(write_testbed(args.name, shared, out, seed=args.seed, verifiable=args.verifiable))
+
+
+def _attack(args: argparse.Namespace) -> None:
+    from rag_reliability.experiment.threat_command import write_attacked
+
+    parameters = {
+        **_parameters(args),
+        "corpus": _here(args.data),
+        "config_file": _here(args.config),
+    }
+    print(write_attacked(parameters, args.threats, Path(args.out).resolve(), seed=args.seed))
 
 
 def _figures(args: argparse.Namespace) -> None:

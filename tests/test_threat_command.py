@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from rag_reliability.cli import main
+from rag_reliability.datasets.read import read_corpus
 
 from .conftest import ROOT, SHARED
 
@@ -138,3 +139,25 @@ def test_a_testbed_is_written_and_can_be_validated(tmp_path, capsys):
     assert main(["testbed", "healthver", *words]) == 0
     assert "adversarial" in capsys.readouterr().out
     assert main(["validate", str(tmp_path / "bed")]) == 0
+
+
+def test_attacks_are_added_in_turn_and_the_folder_can_be_read(tmp_path, capsys):
+    out = tmp_path / "attacked"
+    words = ["--data", str(ROOT / "corpus" / "health120"), "--out", str(out)]
+    assert main(["attack", "--threats", "instructions,flooding=0.5,spoofed", *words]) == 0
+    said = capsys.readouterr()
+    assert "added" in said.out and "no place for 30 claims" in said.err
+    before, after = read_corpus(ROOT / "corpus" / "health120"), read_corpus(out)
+    added = after.documents[len(before.documents) :]
+    assert len(added) > 10 and all(d.adversarial for d in added)
+    assert {d.source_type for d in added} <= {"peer_reviewed", "government"}  # spoofed last
+    for document, was in zip(after.documents, before.documents, strict=False):
+        assert document.text == was.text and document.adversarial == was.adversarial
+
+
+@pytest.mark.parametrize("threats", ["magic", "flooding=2", "flooding=x"])
+def test_an_attack_that_is_none_is_one_line(tmp_path, capsys, threats):
+    words = ["--data", str(ROOT / "corpus" / "health120"), "--out", str(tmp_path / "a")]
+    assert main(["attack", "--threats", threats, *words]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "a").exists()

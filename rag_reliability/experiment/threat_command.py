@@ -1,4 +1,4 @@
-"""The commands ``threats`` and ``testbed``: from words on a command line to a run or a folder."""
+"""The commands ``threats``, ``testbed`` and ``attack``: from words to a run or a folder."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from rag_reliability.experiment.threats import (
 from rag_reliability.records import InputError
 from rag_reliability.reliability.rewording import contradict
 from rag_reliability.reliability.threat_base import rng_of
+from rag_reliability.reliability.threats import combine
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,29 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
         raise InputError(f"--{option} {text}: expected numbers like 0,0.1,1") from None
 
 
-def write_testbed(name: str, shared: Path, out: Path, *, seed: int) -> str:
+def write_attacked(parameters: Mapping[str, Any], threats: str, out: Path, *, seed: int) -> str:
+    """A corpus after threats, as a BEIR folder; ``threats`` reads like ``flooding,hedged=0.5``.
+
+    Raises InputError for an unknown threat or a rate outside [0, 1].
+    """
+    study = open_study({**parameters, "out": str(out)})
+    steps = [_step(word) for word in _names(threats)]
+    before, after = study.corpus, combine(study.corpus, steps, seed=seed)
+    added = len(after.documents) - len(before.documents)
+    changed = sum(a != b for a, b in zip(before.documents, after.documents, strict=False))
+    write_beir(after, out)
+    return f"{out}: {len(after.documents)} documents, {added} added and {changed} changed"
+
+
+def _step(word: str) -> tuple[str, float]:
+    name, _, rate = word.partition("=")
+    return name, _numbers("threats", rate or "1")[0]
+
+
+def write_testbed(name: str, shared: Path, out: Path, *, seed: int, verifiable: float = 0.8) -> str:
     """Build a testbed from the public sets under ``shared`` and write it as a BEIR folder.
+
+    verifiable: share of true high-tier documents whose source can be checked.
 
     Raises InputError naming the known testbeds, or what is missing under ``shared``.
     """
@@ -100,7 +122,7 @@ def write_testbed(name: str, shared: Path, out: Path, *, seed: int) -> str:
     def flip(text: str) -> str | None:
         return contradict(text, rng_of(seed, text))
 
-    corpus = TESTBEDS[name](shared, Draw(seed=seed, flip=flip))
+    corpus = TESTBEDS[name](shared, Draw(seed=seed, flip=flip, verifiable=verifiable))
     write_beir(corpus, out)
     return (
         f"{out}: {len(corpus.documents)} documents ({int(corpus.adversarial.sum())} adversarial), "
