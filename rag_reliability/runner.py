@@ -30,6 +30,7 @@ NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
     ),
     "07_adaptive": ("sweep-feedback", "learned"),
     "08_threats": ("sweep-spoofing", "threats"),
+    "10_real_data": (),
     "11_grounding_check": ("grounding-check",),
     "09_figures": ("results",),
 }
