@@ -209,7 +209,7 @@ def test_sentence_table(
         "supported",
         "false",
     )
-    assert bad.content_recall == 1 and bad.flags == ""
+    assert bad.content_recall == 1 and bad["flags"] == ""
     assert bad.span == "Honey cannot relieve a night cough at all."
     assert "silent" not in set(table.system)
     assert table[table.system == "no_passages"].docno.eq("").all()

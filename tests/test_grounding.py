@@ -22,7 +22,9 @@ from rag_reliability.evaluation.alignment import (
 from rag_reliability.evaluation.grounding import (
     BlendConstants,
     BlendScorer,
+    CoverageConstants,
     band_of,
+    default_scorer,
     ground_answer,
     load_constants,
 )
@@ -224,6 +226,18 @@ def test_bad_constants(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         load_constants(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_default_scorer_is_the_one_with_constants() -> None:
+    vectors, loaded = TextVectors(_Axes()), load_constants(CONFIG)
+    blend = loaded.model_copy(update={"coverage": None})
+    assert default_scorer(vectors, blend).constants == loaded.blend
+    own = CoverageConstants(
+        alignment_mean=0.6, alignment_std=0.1, gap_weight=0.5, slope=1, intercept=0,
+        unsupported_below=0.2, supported_from=0.8,
+    )  # fmt: skip
+    found = default_scorer(vectors, loaded.model_copy(update={"coverage": own}))
+    assert found.constants == own and found.support(["a b"], ["b a", "!"]).shape == (1, 2)
 
 
 def test_bands_out_of_order_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from rag_reliability.evaluation.flags import flags
 from rag_reliability.evaluation.grounding import BlendScorer
 from rag_reliability.evaluation.pairs import pair_of, score_pairs
 from rag_reliability.evaluation.spans import LONG, lexical_span, parts, pieces, vector_span
-from rag_reliability.evaluation.support import Thresholds
+from rag_reliability.evaluation.support import Thresholds, stands_in
 from rag_reliability.experiment import grounding
 from rag_reliability.experiment.grounding import chunks, read_pairs, score_grounding
 from rag_reliability.retrieval.encode import load_encoder
@@ -307,6 +307,30 @@ def test_order_layout_marks_and_case_change_nothing(scorer, order, seed) -> None
     assert one.support == pytest.approx(two.support, abs=1e-4)
     assert two.best_passage == order.index(one.best_passage)
     assert (one.band, one.recall, one.flags) == (two.band, two.recall, two.flags)
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage", "stands"),
+    [
+        ("Honey soothes a cough", "It is cheap. “HONEY soothes a cough!” Yes.", True),
+        ("Honey soothes a cough.", "Honey soothes a cough", True),
+        ("Honey soothes a cough.", "It is a myth that honey soothes a cough.", False),
+        ("Honey soothes a cough.", "Honey soothes a cough only in dreams.", False),
+        ("Honey soothes a cough.", "No honey soothes a cough? Honey soothes a cough.", True),
+        ("Honey soothes coughs.", "Honey soothes coughs.", False),  # three words prove little
+        ("", "", False),
+    ],
+)
+def test_word_for_word(claim: str, passage: str, stands: bool) -> None:
+    assert stands_in(claim, passage) is stands
+
+
+def test_a_verbatim_sentence_scores_at_the_top(scorer: BlendScorer) -> None:
+    filler = "Some families keep it in the kitchen and others in the cellar. " * 8
+    passage = f"{filler}{PASSAGE} {filler}"
+    claims = ["Honey soothes a cough at night in children over one [1].", "Honey is for coughs."]
+    (copied, other), _ = scorer.support(claims, [passage, "???"]).T
+    assert copied == 1 and other < 1
 
 
 IRRELEVANT = (

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rag_reliability.evaluation.contrast import PairJudge, PairVerdict
 from rag_reliability.evaluation.grounding import (
-    BlendConstants,
+    Bands,
     Grounding,
     SupportScorer,
     ground_answer,
@@ -127,7 +127,7 @@ def score_answers(
     corpus: Corpus,
     scorer: SupportScorer,
     judge: PairJudge,
-    constants: BlendConstants,
+    constants: Bands,
     *,
     closed_book: Collection[str] = CLOSED_BOOK,
     find_span: SpanFinder = lexical_span,
@@ -175,7 +175,7 @@ _SENTENCE_COLUMNS = [
 
 
 def _support_metrics(
-    answer: Answer, corpus: Corpus, grounds: Grounding, constants: BlendConstants
+    answer: Answer, corpus: Corpus, grounds: Grounding, constants: Bands
 ) -> dict[str, float]:
     labels: Mapping[str, int] = corpus.qrels.get(answer.qid, {})
     adversarial = np.array(

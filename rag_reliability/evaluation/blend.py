@@ -10,7 +10,7 @@ from rag_reliability.evaluation.alignment import TextVectors, clean, token_recal
 from rag_reliability.evaluation.constants import BlendConstants
 from rag_reliability.evaluation.refusals import has_word
 from rag_reliability.evaluation.spans import parts
-from rag_reliability.evaluation.support import all_pairs
+from rag_reliability.evaluation.support import all_pairs, with_verbatim
 
 GROUP = 200_000
 """Characters encoded together: some 50,000 tokens, 80 MB of MiniLM's vectors."""
@@ -23,7 +23,8 @@ class BlendScorer:
     passage and R the token-alignment recall of the claim (``alignment.token_recall``);
     support = 1 / (1 + exp(−(a z + b))) (Platt, 1999), rounded to 4 decimals so that batches and
     threads do not show. Constants are fixed, so a passage's score does not depend on its
-    neighbours. Of a passage longer than ``spans.LONG`` characters the best part counts.
+    neighbours. A claim that is a sentence of the passage has support 1. Of a passage longer than
+    ``spans.LONG`` characters the best part counts.
     """
 
     def __init__(self, vectors: TextVectors, constants: BlendConstants) -> None:
@@ -38,7 +39,8 @@ class BlendScorer:
         """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
         found = np.zeros(len(claims))
         for rows, left, right in _groups(claims, passages):
-            np.maximum.at(found, rows, self._calibrated(*pair_parts(self.vectors, left, right)))
+            support = self._calibrated(*pair_parts(self.vectors, left, right))
+            np.maximum.at(found, rows, with_verbatim(support, left, right))
         return {"support": found}
 
     def _calibrated(self, cosine: np.ndarray, alignment: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -14,23 +15,36 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class BlendConstants(_Frozen):
-    """Means and deviations of the blend's two parts, Platt's slope and intercept, and bands."""
+class _Banded(_Frozen):
+    """Platt's slope and intercept, and the two thresholds that part the bands."""
 
-    cosine_mean: float
-    cosine_std: float = Field(gt=0)
-    alignment_mean: float
-    alignment_std: float = Field(gt=0)
     slope: float = Field(gt=0)
     intercept: float
     unsupported_below: float = Field(ge=0, le=1)
     supported_from: float = Field(ge=0, le=1)
 
     @model_validator(mode="after")
-    def _ordered(self) -> BlendConstants:
+    def _ordered(self) -> Self:
         if self.unsupported_below > self.supported_from:
             raise ValueError("unsupported_below must not be above supported_from")
         return self
+
+
+class BlendConstants(_Banded):
+    """Means and deviations of the blend's two parts, Platt's constants, and bands."""
+
+    cosine_mean: float
+    cosine_std: float = Field(gt=0)
+    alignment_mean: float
+    alignment_std: float = Field(gt=0)
+
+
+class CoverageConstants(_Banded):
+    """Mean and deviation of the alignment, weight of the gap, Platt's constants, and bands."""
+
+    alignment_mean: float
+    alignment_std: float = Field(gt=0)
+    gap_weight: float = Field(ge=0)
 
 
 class ContrastConstants(_Frozen):
@@ -43,9 +57,13 @@ class ContrastConstants(_Frozen):
 
 
 class ScoringConstants(_Frozen):
-    """What ``configs/grounding.yaml`` holds; fields that report its measurement are not read."""
+    """What ``configs/grounding.yaml`` holds; fields that report its measurement are not read.
+
+    Where ``coverage`` is there it is the default scorer's, and ``blend`` the one before it.
+    """
 
     blend: BlendConstants
+    coverage: CoverageConstants | None = None
     contrast: ContrastConstants
 
 

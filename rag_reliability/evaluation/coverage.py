@@ -5,32 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_reliability.evaluation.alignment import TextVectors, clean
 from rag_reliability.evaluation.blend import _groups
+from rag_reliability.evaluation.constants import CoverageConstants
 from rag_reliability.evaluation.signals import content_alignment, mark_tokens, polarity_gap
-from rag_reliability.evaluation.support import all_pairs
-
-
-class CoverageConstants(BaseModel):
-    """Mean and deviation of the alignment, weight of the gap, Platt's constants, and bands."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    alignment_mean: float
-    alignment_std: float = Field(gt=0)
-    gap_weight: float = Field(ge=0)
-    slope: float = Field(gt=0)
-    intercept: float
-    unsupported_below: float = Field(ge=0, le=1)
-    supported_from: float = Field(ge=0, le=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> CoverageConstants:
-        if self.unsupported_below > self.supported_from:
-            raise ValueError("unsupported_below must not be above supported_from")
-        return self
+from rag_reliability.evaluation.support import all_pairs, with_verbatim
 
 
 class CoverageScorer:
@@ -56,7 +36,8 @@ class CoverageScorer:
         found = np.zeros(len(claims))
         for rows, left, right in _groups(claims, passages):
             parts = coverage_parts(self.vectors, left, right)
-            np.maximum.at(found, rows, np.round(calibrated(*parts, self.constants), 4))
+            support = np.round(calibrated(*parts, self.constants), 4)
+            np.maximum.at(found, rows, with_verbatim(support, left, right))
         return {"support": found}
 
 

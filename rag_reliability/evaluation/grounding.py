@@ -12,33 +12,48 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rag_reliability.evaluation.alignment import content_recall
+from rag_reliability.evaluation.alignment import TextVectors, content_recall
 from rag_reliability.evaluation.blend import BlendScorer, blend_parts, pair_parts
 from rag_reliability.evaluation.constants import (
     BlendConstants,
     ContrastConstants,
+    CoverageConstants,
     ScoringConstants,
     load_constants,
 )
+from rag_reliability.evaluation.coverage import CoverageScorer
 from rag_reliability.evaluation.flags import flags
 from rag_reliability.evaluation.spans import SpanFinder, best_of, lexical_span
 from rag_reliability.evaluation.support import Bands, PairScorer, SupportScorer, band_of
+
+Default = BlendScorer | CoverageScorer
 
 __all__ = [
     "Bands",
     "BlendConstants",
     "BlendScorer",
     "ContrastConstants",
+    "CoverageConstants",
+    "CoverageScorer",
+    "Default",
     "Grounding",
     "PairScorer",
     "ScoringConstants",
     "SupportScorer",
     "band_of",
     "blend_parts",
+    "default_scorer",
     "ground_answer",
     "load_constants",
     "pair_parts",
 ]
+
+
+def default_scorer(vectors: TextVectors, constants: ScoringConstants) -> Default:
+    """The scorer that ``constants`` hold numbers for; its own ``constants`` are its bands."""
+    if constants.coverage is not None:
+        return CoverageScorer(vectors, constants.coverage)
+    return BlendScorer(vectors, constants.blend)
 
 
 @dataclass(frozen=True)

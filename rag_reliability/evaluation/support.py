@@ -10,6 +10,10 @@ import numpy as np
 
 ABSTAINED = "abstained"
 """The band of what makes no claim, or was given no passage to rest on."""
+SHORTEST_VERBATIM = 4
+_STOPS = ("", ".", "!", "?", ":", ";", "…")
+_QUOTES = " \"'“”‘’«»()[]*_-•"
+_MARKS = _QUOTES + ".!?:;…"
 BANDS = ("supported", "unclear", "unsupported")
 
 
@@ -68,3 +72,35 @@ def all_pairs(scorer: PairScorer, claims: Sequence[str], passages: Sequence[str]
     left = [c for c in claims for _ in passages]
     right = [p for _ in claims for p in passages]
     return scorer.pair_scores(left, right)["support"].reshape(len(claims), len(passages))
+
+
+def stands_in(claim: str, passage: str) -> bool:
+    """Whether a claim of four words or more stands in a passage word for word, as a sentence.
+
+    Both cleaned (``alignment.clean``); letter case and end marks do not count. Inside a longer
+    sentence, as in "it is a myth that …", it does not stand.
+    """
+    said = claim.lower().strip(_MARKS)
+    if len(said.split()) < SHORTEST_VERBATIM:
+        return False
+    text = passage.lower()
+    at = text.find(said)
+    while at >= 0:
+        end = at + len(said)
+        before = text[max(0, at - 30) : at].rstrip(_QUOTES)
+        after = text[end : end + 30].lstrip(_QUOTES)
+        if before[-1:] in _STOPS and after[:1] in _STOPS:
+            return True
+        at = text.find(said, at + 1)
+    return False
+
+
+def with_verbatim(
+    support: np.ndarray, claims: Sequence[str], passages: Sequence[str]
+) -> np.ndarray:
+    """``support`` (n_pairs,), 1 where the claim stands in its passage word for word.
+
+    Token vectors depend on their neighbours, so a copied sentence does not score 1 by itself.
+    """
+    copied = [stands_in(c, p) for c, p in zip(claims, passages, strict=True)]
+    return np.where(np.array(copied, dtype=bool), 1.0, support)

@@ -13,14 +13,15 @@ from rag_reliability.evaluation.alignment import TextVectors
 from rag_reliability.evaluation.answers import score_answers
 from rag_reliability.evaluation.contrast import PairJudge
 from rag_reliability.evaluation.grounding import (
-    BlendConstants,
-    BlendScorer,
+    Default,
+    default_scorer,
     ground_answer,
     load_constants,
 )
 from rag_reliability.evaluation.refusals import answer_sentences
 from rag_reliability.evaluation.spans import SpanFinder, vector_span
 from rag_reliability.evaluation.stance import stance_metrics
+from rag_reliability.evaluation.support import Bands
 from rag_reliability.experiment.answering import (
     NO_PASSAGES,
     answers_stage,
@@ -39,9 +40,9 @@ SCORER_ENCODER = "all-minilm-l6-v2"
 class Scorer:
     """The grounding scorer and the judge of claim pairs, sharing one encoder."""
 
-    support: BlendScorer
+    support: Default
     judge: PairJudge
-    constants: BlendConstants
+    constants: Bands
     find_span: SpanFinder
 
 
@@ -54,9 +55,9 @@ def load_scorer(study: Study) -> Scorer:
 
     constants = load_constants(study.path(GROUNDING))
     vectors = TextVectors(load_encoder(modelstore.resolve(SCORER_ENCODER).path))
-    support = BlendScorer(vectors, constants.blend)
+    support = default_scorer(vectors, constants)
     judge = PairJudge(vectors, constants.contrast)
-    return Scorer(support, judge, constants.blend, vector_span(vectors))
+    return Scorer(support, judge, support.constants, vector_span(vectors))
 
 
 def sentence_table(text: str, passages: Sequence[str], scorer: Scorer) -> pd.DataFrame:

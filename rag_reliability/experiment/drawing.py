@@ -84,8 +84,9 @@ def _feedback(study: Study, _: str | None) -> Figure:
 
 
 def _grounding_check(study: Study, _: str | None) -> Figure:
-    constants = load_constants(study.path(GROUNDING)).blend
-    bands = (constants.unsupported_below, constants.supported_from)
+    constants = load_constants(study.path(GROUNDING))
+    own = constants.coverage or constants.blend
+    bands = (own.unsupported_below, own.supported_from)
     return FIGURES["grounding_check"](saved(study, CURVES), bands=bands)
 
 

@@ -15,8 +15,8 @@ from rag_reliability import modelstore
 from rag_reliability.artefacts import stage_key
 from rag_reliability.datasets.lines import json_lines
 from rag_reliability.evaluation.alignment import TextVectors
-from rag_reliability.evaluation.blend import BlendScorer
 from rag_reliability.evaluation.constants import load_constants
+from rag_reliability.evaluation.grounding import default_scorer
 from rag_reliability.evaluation.judge import LogOddsScorer
 from rag_reliability.evaluation.pairs import Pair, pair_of, score_pairs
 from rag_reliability.evaluation.spans import SpanFinder, vector_span
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CHUNK_LINES, CHUNK_CHARACTERS = 256, 400_000
 """What is read, scored and written together: it bounds the memory whatever the file's length."""
+_CODE = ("evaluation", "generation", "retrieval/encode.py", "text.py", "experiment/grounding.py")
 CAPACITY = 256 * 2**20
 """Bytes of passage vectors that are kept, since passages come again."""
 
@@ -74,16 +75,17 @@ def load_pairs_scorer(
     """
     from rag_reliability.retrieval.encode import load_encoder
 
-    constants = load_constants(project_root() / GROUNDING).blend
+    constants = load_constants(project_root() / GROUNDING)
     model = None if judge is None else modelstore.resolve(judge)
     if labels and not (model and _classifies(model)):
         raise InputError("labels belong to a sequence classifier; give one as judge")
     files = modelstore.resolve(SCORER_ENCODER)
     vectors = TextVectors(load_encoder(files.path), capacity=CAPACITY)
-    about = {"constants": constants.model_dump(), "encoder": files.sha256}
+    default = default_scorer(vectors, constants)
+    about = {"constants": default.constants.model_dump(), "encoder": files.sha256}
     find = vector_span(vectors)
     if model is None:
-        return PairsScorer(BlendScorer(vectors, constants), constants, find, about)
+        return PairsScorer(default, default.constants, find, about)
     about |= {"judge": model.sha256, "labels": dict(labels or {})}
     return PairsScorer(load_judge(model, labels), Thresholds(), find, about)
 
@@ -139,7 +141,7 @@ def score_grounding(
     total = _check(source)
     scorer = load_pairs_scorer(judge, labels)
     inputs = {"pairs": sha256_file(source), **scorer.about}
-    key = stage_key("score-grounding", inputs, source_files(("evaluation", "text.py")))
+    key = stage_key("score-grounding", inputs, source_files(_CODE))
     message = f"another process is writing {target}; wait for it or give another name"
     with locked(target.with_name(f".{target.name}.lock"), 2.0, message), write_errors(target):
         part = target.with_name(f".{target.name}.{key[:16]}.part")
