@@ -10,7 +10,7 @@ import pytest
 from rag_reliability.cli import main
 from rag_reliability.datasets.read import read_corpus
 
-from .conftest import ROOT, SHARED
+from .conftest import ROOT, SHARED, SMALL
 
 COLUMNS = ["rule", "spoof", "leak", "seed", "qid", "metric", "value"]
 TRUE = "Honey is unsafe for infants under one year because of botulism."
@@ -161,3 +161,23 @@ def test_an_attack_that_is_none_is_one_line(tmp_path, capsys, threats):
     assert main(["attack", "--threats", threats, *words]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert not (tmp_path / "a").exists()
+
+
+def test_stances_are_read_and_answers_written_by_the_real_model(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rag_reliability.experiment.stances.cache_root", lambda: tmp_path)
+    words = ["--rules", "stance_consistent", "--spoof", "0,1", "--leak", "0", "--seeds", "1"]
+    words += ["--k", "3", "--window", "6", "--generator", SMALL, "--answers"]
+    words += ["-p", "n_resamples", "200", "-p", "max_new_tokens", "24"]
+    data = write_folder(tmp_path / "data")
+    assert main(["threats", "--data", str(data), "--out", str(tmp_path / "run"), *words]) == 0
+    costs = pd.read_csv(tmp_path / "run" / "metrics" / "threat_costs.csv").set_index("rule")
+    # eight passages and the question alone, each in one pass; nothing else calls a model
+    assert costs.loc["stance_consistent", "calls"] == 9
+    assert costs.loc["stance_consistent", "seconds"] > 0
+    assert costs.loc["similarity", "calls"] == 0
+    frame = pd.read_csv(tmp_path / "run" / "metrics" / "threats.csv")
+    shares = frame[frame["metric"] == "adv_share@3"].pivot(
+        index="spoof", columns="rule", values="value"
+    )
+    assert (shares["stance_consistent"] == 0).all()  # the passages' sides are plain to read
+    assert "adversarial_uptake" in capsys.readouterr().out.lower().replace(" ", "_")
