@@ -82,6 +82,14 @@ def trace_frame(n: int = 24) -> pd.DataFrame:
     )
 
 
+def learned_frame() -> pd.DataFrame:
+    frame = pd.MultiIndex.from_product(
+        [["hand-set", "useful", "truthful", "agreement", "expertqa"], list(PRIORS), [-1, 0]],
+        names=["source", "source_type", "fold"],
+    ).to_frame(index=False)
+    return frame.assign(prior=frame["source_type"].map(PRIORS), low=0.2, high=0.99)
+
+
 def grounding_frame() -> pd.DataFrame:
     sets = ["expertqa", "healthver", "healthver_refuted", "expertqa_swapped", "answers_swapped"]
     frame = pd.MultiIndex.from_product(
@@ -123,6 +131,7 @@ def inputs() -> dict[str, tuple[pd.DataFrame, ...]]:
         "smoothing": (
             _estimates(alpha=[i / 10 for i in range(11)], neighbours=[3, 5], metric=two),
         ),
+        "learned_priors": (learned_frame(),),
         "rank_flow": (trace_frame(),),
         "iso_score": (trace_frame(),),
         "answers": (pd.concat([answers, stance]),),

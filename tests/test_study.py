@@ -17,6 +17,7 @@ from .conftest import ROOT, SMALL
 
 FIGURES = (
     "per_topic", "study_comparison", "spread_sensitivity", "k_window", "feedback", "smoothing",
+    "learned_priors",
     "rank_flow", "iso_score", "answers", "threats", "threat_curves", "no_regret",
     "corpus_overview", "grounding_check",
 )  # fmt: skip

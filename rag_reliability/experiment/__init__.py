@@ -19,6 +19,7 @@ _HOME = {
     "retrieval_stage": "scoring",
     "answer_scores_stage": "answer_scoring",
     "sweep_stage": "sensitivity",
+    "learned_stage": "learned",
     "threats_stage": "threats",
     "threat_answers_stage": "threat_answers",
     "testbed_study": "threat_results",

@@ -18,6 +18,7 @@ from rag_reliability.experiment.views import only, summary
 from rag_reliability.records import InputError
 from rag_reliability.reporting.figures import FIGURES
 
+LEARNED = "metrics/learned_priors.csv"
 SWEPT = ("precision", "adv_share", "suppressed_true")
 
 
@@ -98,6 +99,7 @@ DRAW: Mapping[str, Callable[[Study, str | None], Figure]] = {
     "k_window": _k_window,
     "feedback": _feedback,
     "smoothing": lambda s, _: FIGURES["smoothing"](swept(s, "smoothing", ["alpha", "neighbours"])),
+    "learned_priors": lambda s, _: FIGURES["learned_priors"](saved(s, LEARNED)),
     "rank_flow": _trace_figure("rank_flow"),
     "iso_score": _trace_figure("iso_score"),
     "answers": lambda s, _: FIGURES["answers"](answer_summary(s)),

@@ -168,8 +168,9 @@ _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
 }
 
 
-def values(study: Study) -> dict[str, Any]:
-    """Every number that a text would quote, by name."""
+def values(study: Study, grounding_check: pd.DataFrame | None = None) -> dict[str, Any]:
+    """Every number that a text would quote, by name; the grounding check is read if not given."""
+    checked = saved(study, MEASURES) if grounding_check is None else grounding_check
     found = report_parts.corpus_values(study)
     for frame in (retrieval_comparison(study), answer_comparison(study), stance_comparison(study)):
         for row in frame.to_dict("records"):
@@ -179,7 +180,7 @@ def values(study: Study) -> dict[str, Any]:
             if row["system"] != "similarity":
                 parts = ("diff", "diff_low", "diff_high", "p", "p_holm", "wins", "ties", "losses")
                 found |= {f"{stem}.{part}": row[part] for part in parts}
-    for row in saved(study, MEASURES).to_dict("records"):
+    for row in checked.to_dict("records"):
         stem = f"grounding_check.{row['set']}.{row['measure']}"
         found |= {f"{stem}.{part}": row[part] for part in ("value", "low", "high", "n")}
     auroc = stance_table_frame(study)
@@ -188,15 +189,29 @@ def values(study: Study) -> dict[str, Any]:
     return found
 
 
-def draw_all(study: Study, folder: Path) -> None:
-    """Write figures, tables, values and report of a study into ``folder``."""
-    drawn = {}
-    for name in DRAW:
-        drawn[name] = save_figure(figure(study, name), folder / "figures" / name)[1]
-    made = {name: table(study, name) for name in _TABLE}
-    for name, frame in made.items():
-        tables.save_table(frame, folder / "tables" / name)
-    numbers = values(study)
+def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
+    """Write figures, tables, values and report of a study into ``folder``.
+
+    older: the run may have been made before some stages existed; what those would show is left out,
+    with a warning that names it.
+    """
+    drawn, absent = {}, []
+    for kind, names in (("figure", DRAW), ("table", _TABLE)):
+        for name in names:
+            try:
+                if kind == "figure":
+                    drawn[name] = save_figure(figure(study, name), folder / "figures" / name)[1]
+                else:
+                    tables.save_table(table(study, name), folder / "tables" / name)
+            except (InputError, FileNotFoundError):
+                if not older:
+                    raise
+                absent.append(f"{kind} {name}")
+    if absent:
+        what = ", ".join(absent)
+        warnings.warn(f"this run holds no metrics for: {what}; run it again for them", stacklevel=2)
+    checked = _if_made(lambda: saved(study, MEASURES), older)
+    numbers = values(study, checked)
     write_values(numbers, folder)
     context = report_parts.report_context(
         study,
@@ -206,10 +221,20 @@ def draw_all(study: Study, folder: Path) -> None:
         contrasts=contrasts(study),
         answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
-        grounding_check=saved(study, MEASURES),
-        threats=swept(study, "spoofing", ["rate", "system"]),
+        grounding_check=checked,
+        threats=_if_made(lambda: swept(study, "spoofing", ["rate", "system"]), older),
     )
     write_whole(folder / "index.html", render_report(context))
+
+
+def _if_made(make: Callable[[], pd.DataFrame], older: bool) -> pd.DataFrame:
+    """The frame, or an empty one where an older run does not have it."""
+    try:
+        return make()
+    except InputError:
+        if not older:
+            raise
+        return pd.DataFrame()
 
 
 def results_stage(study: Study) -> Path:
@@ -223,6 +248,7 @@ def results_stage(study: Study) -> Path:
         "answer-scores",
         "grounding-check",
         *(f"sweep-{name}" for name in SWEEPS),
+        "learned",
         "threats",
     )
     study.stage(
@@ -264,7 +290,7 @@ def redraw(out: str | Path) -> Path:
         warnings.warn(f"changed since the run that made it: {', '.join(changed)}", stacklevel=2)
     study = Study(config, Store(run_dir, say=lambda line: None), root)
     try:
-        draw_all(study, run_dir)
+        draw_all(study, run_dir, older=True)
     except (KeyError, ValueError) as error:
         what = " ".join(str(error).split())
         raise InputError(f"{run_dir}: cannot be drawn from what it holds: {what}") from error

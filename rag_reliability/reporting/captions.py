@@ -69,6 +69,12 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
         "Six panels of points with intervals: grounding, trusted grounding, adversarial "
         "uptake, correctness, harm and stance error; the numbers stand in the tables.",
     ),
+    "learned_priors": (
+        "Priors by source type: set by hand, and learned from judged documents, with 95 % credible "
+        "intervals. Cross-fitted: a topic is ranked with priors counted on other topics.",
+        "For each source type a point for the prior set by hand and points with intervals for "
+        "what judged documents say.",
+    ),
     "grounding_check": (
         "What the grounding scorer is worth: how it parts supported pairs from others, how far its "
         "support can be read as a share (dotted: the edges of its bands), and its error when it "

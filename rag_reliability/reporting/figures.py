@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from rag_reliability.reporting.figures_answers import answers, corpus_overview
 from rag_reliability.reporting.figures_grounding import grounding_check
 from rag_reliability.reporting.figures_iso import iso_score
+from rag_reliability.reporting.figures_learning import learned_priors
 from rag_reliability.reporting.figures_priors import feedback, smoothing, threats
 from rag_reliability.reporting.figures_retrieval import (
     k_window,
@@ -26,6 +27,7 @@ FIGURES: Mapping[str, Callable[..., Figure]] = {
     "k_window": k_window,
     "feedback": feedback,
     "smoothing": smoothing,
+    "learned_priors": learned_priors,
     "rank_flow": rank_flow,
     "iso_score": iso_score,
     "answers": answers,
