@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from rag_reliability import runner
-from rag_reliability.datasets.testbeds import build_testbed
+from rag_reliability.datasets.read import read_corpus
 from rag_reliability.datasets.write import write_beir
 from rag_reliability.experiment import real_answers, real_data, real_hosts, real_views
+from rag_reliability.experiment.threat_command import write_testbed
 from rag_reliability.files import cache_root
 from rag_reliability.records import Corpus, Document, InputError, Topic
-from rag_reliability.reliability.rewording import contradict
 
 from .conftest import ROOT, SHARED, SMALL
 
@@ -138,7 +138,8 @@ def test_every_system_and_rule_is_scored_on_the_judged_topics(bed):
 
 
 def test_a_wrong_page_counts_though_it_is_judged_for_no_topic(bed):
-    frame = pd.read_csv(bed.run_dir / real_data.METRICS).set_index(["system", "metric", "qid"])
+    frame = pd.read_csv(bed.run_dir / real_data.METRICS)
+    frame = frame.set_index(["system", "metric", "qid"]).sort_index()
     runs = real_data.read_runs(bed.run_dir)
     for rule in FREE:
         for qid in ("q1", "q2"):
@@ -216,7 +217,8 @@ def test_tables_and_figure_show_what_was_saved(bed):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the public sets are not beside the repository")
 def test_liveqa_without_what_was_added_is_one_tier(tmp_path, out_of_the_cache):
-    whole = build_testbed("liveqa-flipped", SHARED, flip=contradict)
+    write_testbed("liveqa-flipped", SHARED, tmp_path / "whole", seed=0)
+    whole = read_corpus(tmp_path / "whole")
     qids = [q for q, labels in whole.qrels.items() if sum(map(bool, labels.values())) >= 2][:2]
     judged = {docno for qid in qids for docno in whole.qrels[qid]}
     cut = replace(
