@@ -60,7 +60,11 @@ class ExperimentConfig(BaseModel):
         (), description="rules that notebook 08 sets against spoofed labels; none given: its own"
     )
     testbed: str | None = Field(
-        None, description="folder of a second, real corpus for notebook 08; null leaves it out"
+        None,
+        description="folder of a second, real corpus for notebooks 08 and 10; null leaves it out",
+    )
+    answer_topics: int = Field(
+        8, ge=1, description="topics of that corpus which notebook 10 answers and reads stances of"
     )
     n_resamples: int = Field(10_000, ge=100, description="bootstrap and permutation resamples")
     labelled_pairs: str | None = Field(

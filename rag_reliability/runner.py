@@ -65,6 +65,12 @@ def run_notebooks(
     return study
 
 
+def _given(study: Study) -> dict[str, str]:
+    """Hashes of the folders and files that a config names beside corpus and priors."""
+    named = {n: getattr(study.config, n) for n in ("testbed", "labelled_pairs")}
+    return {n: sha256_tree(study.path(path)) for n, path in named.items() if path}
+
+
 def _run_one(
     study: Study, name: str, stages: tuple[str, ...], parameters: Mapping[str, Any]
 ) -> None:
@@ -77,6 +83,7 @@ def _run_one(
         "config": study.config.model_dump(mode="json"),
         "priors": sha256_tree(study.path(study.config.priors)),
         "corpus": study.corpus_digest,
+        "given": _given(study),
         "models": [study.model_sha(m) for m in (study.config.encoder, study.config.generator)],
     }
     key = stage_key(f"notebook-{name}", inputs, source_files((".",)))

@@ -12,6 +12,7 @@ from rag_reliability import runner
 from rag_reliability.datasets.read import read_corpus
 from rag_reliability.datasets.write import write_beir
 from rag_reliability.experiment import real_answers, real_data, real_hosts, real_views
+from rag_reliability.experiment.study import open_study
 from rag_reliability.experiment.threat_command import write_testbed
 from rag_reliability.files import cache_root
 from rag_reliability.records import Corpus, Document, InputError, Topic
@@ -82,7 +83,7 @@ def bed(tmp_path_factory, out_of_the_cache):
 
 def bed_of(folder, testbed, **more):
     given = {**SMALL_RUN, "out": str(folder / "run"), "testbed": str(testbed), **more}
-    return real_data.open_bed(real_data.open_run({**given, "generator": SMALL, "answer_topics": 1}))
+    return real_data.open_bed(open_study({**given, "generator": SMALL, "answer_topics": 1}))
 
 
 # ---- without a corpus ------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def bed_of(folder, testbed, **more):
 @pytest.mark.parametrize("testbed", [None, "no/such/folder"])
 def test_without_a_folder_one_line_says_how_to_get_one(testbed, tmp_path):
     said = []
-    study = real_data.open_run({"out": str(tmp_path), "testbed": testbed})
+    study = open_study({"out": str(tmp_path), "testbed": testbed})
     study.store.say = said.append
     assert real_data.open_bed(study) is None
     assert len(said) == 1 and "\n" not in said[0]

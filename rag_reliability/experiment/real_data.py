@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from rag_reliability.experiment.ranking import RECALL_DEPTH, load_runs, low_tier
 from rag_reliability.experiment.real_hosts import REGISTRY, checked_by_host
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.scoring import BASELINE, Run, adversarial_by_topic, save_tidy
-from rag_reliability.experiment.study import Study, open_study
+from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.threat_evidence import Gathered, gather
 from rag_reliability.experiment.threat_results import testbed_study
 from rag_reliability.experiment.threats import (
@@ -38,7 +37,6 @@ from rag_reliability.records import InputError, Ranking
 from rag_reliability.reliability.robust import rank_robust
 
 METRICS, COSTS, RUNS = "metrics/real_retrieval.csv", "metrics/real_costs.csv", "runs/real"
-OWN_PARAMETER = "answer_topics"
 BY_HOST = "verified_by_host"
 """The rule ``verified_floor`` with sources checked against the registry of hosts."""
 RULES = (
@@ -56,11 +54,6 @@ HOW = (
     "rag-reliability testbed liveqa-flipped --shared ../shared/data --out reports/beds/liveqa"
 )
 _CODE = ("reliability", "retrieval", "datasets", "records.py", "experiment", "generation")
-
-
-def open_run(parameters: Mapping[str, Any]) -> Study:
-    """``open_study`` for the notebook, whose ``answer_topics`` is no parameter of the config."""
-    return open_study({n: v for n, v in parameters.items() if n != OWN_PARAMETER})
 
 
 def open_bed(study: Study) -> Study | None:
@@ -86,7 +79,7 @@ def answered_topics(bed: Study, n: int) -> tuple[str, ...]:
     Raises InputError for n below 1, and where no topic has a relevant document.
     """
     if n < 1:
-        raise InputError(f"{OWN_PARAMETER} = {n}; expected a whole number >= 1")
+        raise InputError(f"answer_topics = {n}; expected a whole number >= 1")
     qrels = bed.corpus.qrels
     able = [q for q in judged_topics(bed) if any(label > 0 for label in qrels[q].values())]
     if not able:
