@@ -4,12 +4,13 @@ Writes configs/grounding.yaml. Usage:
 
     python benchmarks/calibrate_grounding.py ENCODER_FOLDER [--data ../shared/data] [--out FILE]
 
-Never reads corpus/. About three minutes on two cores.
+Never reads corpus/. About four minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,14 @@ from labelled_sets import Pair, Stated, expertqa_pairs, read_answers, sample
 
 from rag_reliability.evaluation.alignment import TextVectors, clean, content_recall
 from rag_reliability.evaluation.contrast import pair_scores
+from rag_reliability.evaluation.coverage import coverage_parts
 from rag_reliability.evaluation.grounding import blend_parts
 from rag_reliability.evaluation.stance import auroc, auroc_interval
 from rag_reliability.records import Claim
 from rag_reliability.retrieval.encode import load_encoder
+
+Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, float]]
+Apply = Callable[[np.ndarray, dict[str, float]], np.ndarray]
 
 SEED = 20
 MAX_CLAIMS = 500
@@ -29,13 +34,15 @@ ANSWERS_PER_SIDE = 8
 TARGET_ERROR = 0.10
 TEMPERATURE = 0.1
 CUE_WEIGHTS = (0.0, 0.025, 0.05, 0.075, 0.1)
+GAP_WEIGHT = 0.5
+"""Chosen on half of the questions by benchmarks/grounding_scorers.py; .25 to .75 do as well."""
 
 
 # --- support: ExpertQA ---------------------------------------------------------------------------
 
 
 def parts_of(vectors: TextVectors, pairs: list[Pair]) -> np.ndarray:
-    """Cosine, alignment and content recall of each pair's best passage, (n_pairs, 3)."""
+    """Of each pair's best passage cosine, alignment and content recall, (n_pairs, 3)."""
     vectors.get(dict.fromkeys(clean(t) for p in pairs for t in (p.claim, *p.passages)))
     rows = []
     for pair in pairs:
@@ -43,6 +50,41 @@ def parts_of(vectors: TextVectors, pairs: list[Pair]) -> np.ndarray:
         recall = max(content_recall(pair.claim, p) for p in pair.passages)
         rows.append((cosine.max(), alignment.max(), recall))
     return np.array(rows)
+
+
+def coverage_parts_of(vectors: TextVectors, pairs: list[Pair]) -> np.ndarray:
+    """Content alignment and polarity gap of each pair's best passage, (n_pairs, 2)."""
+    rows = []
+    for pair in pairs:
+        both = coverage_parts(vectors, [pair.claim] * len(pair.passages), pair.passages)
+        rows.append(np.stack(both, axis=1))
+    every = np.concatenate(rows)
+    std = every[:, 0].std()
+    best = [int(np.argmax(r[:, 0] / std - GAP_WEIGHT * r[:, 1])) for r in rows]
+    return np.array([r[i] for r, i in zip(rows, best, strict=True)])
+
+
+def coverage_fit(parts: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> dict[str, float]:
+    """Mean, deviation and balanced Platt constants from the rows marked."""
+    from sklearn.linear_model import LogisticRegression
+
+    used = positive | negative
+    mean, std = parts[used, 0].mean(), parts[used, 0].std()
+    z = (parts[:, 0] - mean) / std - GAP_WEIGHT * parts[:, 1]
+    model = LogisticRegression(C=1e6, class_weight="balanced").fit(z[used, None], positive[used])
+    return {
+        "alignment_mean": float(mean),
+        "alignment_std": float(std),
+        "gap_weight": GAP_WEIGHT,
+        "slope": float(model.coef_[0, 0]),
+        "intercept": float(model.intercept_[0]),
+    }
+
+
+def coverage_apply(parts: np.ndarray, c: dict[str, float]) -> np.ndarray:
+    """Calibrated support of each row."""
+    z = (parts[:, 0] - c["alignment_mean"]) / c["alignment_std"] - c["gap_weight"] * parts[:, 1]
+    return 1 / (1 + np.exp(-(c["slope"] * z + c["intercept"])))
 
 
 def blend_fit(parts: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> dict[str, float]:
@@ -77,7 +119,9 @@ def bands_fit(support: np.ndarray, positive: np.ndarray, negative: np.ndarray) -
     return {"unsupported_below": min(lower, upper), "supported_from": max(lower, upper)}
 
 
-def support_report(pairs: list[Pair], parts: np.ndarray) -> tuple[dict, dict]:
+def support_report(
+    pairs: list[Pair], parts: np.ndarray, fit_to: Fit, apply: Apply
+) -> tuple[dict, dict]:
     """(constants fitted on everything, measurement cross-fitted over five folds of questions)."""
     kind = np.array([p.kind for p in pairs])
     fold = np.array([p.question for p in pairs]) % 5
@@ -85,16 +129,16 @@ def support_report(pairs: list[Pair], parts: np.ndarray) -> tuple[dict, dict]:
     out, band = np.zeros(len(pairs)), np.empty(len(pairs), dtype=object)
     for i in range(5):
         fit, held = fold != i, fold == i
-        constants = blend_fit(parts, complete & fit, swap & fit)
-        out[held] = blend_apply(parts, constants)[held]
-        within = bands_fit(blend_apply(parts, constants), complete & fit, swap & fit)
+        constants = fit_to(parts, complete & fit, swap & fit)
+        out[held] = apply(parts, constants)[held]
+        within = bands_fit(apply(parts, constants), complete & fit, swap & fit)
         band[held] = np.select(
             [out[held] >= within["supported_from"], out[held] < within["unsupported_below"]],
             ["supported", "unsupported"],
             "unclear",
         )
-    constants = blend_fit(parts, complete, swap)
-    constants |= bands_fit(blend_apply(parts, constants), complete, swap)
+    constants = fit_to(parts, complete, swap)
+    constants |= bands_fit(apply(parts, constants), complete, swap)
     shares = {
         name: {b: _r(np.mean(band[mask] == b)) for b in ("supported", "unclear", "unsupported")}
         for name, mask in (("complete", complete), ("partial", partial), ("swap", swap))
@@ -104,8 +148,7 @@ def support_report(pairs: list[Pair], parts: np.ndarray) -> tuple[dict, dict]:
         "questions": len({p.question for p in pairs}),
         "auroc_complete_against_swap": _auroc(out, complete, swap),
         "auroc_complete_against_partial": _auroc(out, complete, partial),
-        "content_recall_auroc_complete_against_swap": _auroc(parts[:, 2], complete, swap),
-        "content_recall_auroc_complete_against_partial": _auroc(parts[:, 2], complete, partial),
+        "expected_calibration_error_against_swap": _calibration_error(out, complete, swap),
         "share_of_each_kind_in_each_band": shares,
     }
     return constants, measured
@@ -208,6 +251,15 @@ def _auroc(scores: np.ndarray, ones: np.ndarray, zeros: np.ndarray) -> dict[str,
     return {"value": _r(auroc(scores[used], ones[used])), "low": _r(low), "high": _r(high)}
 
 
+def _calibration_error(support: np.ndarray, ones: np.ndarray, zeros: np.ndarray) -> float:
+    """Mean gap between support and share supported over ten equal bins, classes weighted alike."""
+    used = ones | zeros
+    weight = np.where(ones, 0.5 / ones.sum(), 0.5 / zeros.sum())[used]
+    place = np.minimum((support[used] * 10).astype(int), 9)
+    gap = np.bincount(place, weight * (support[used] - ones[used]), minlength=10)
+    return _r(np.abs(gap).sum())
+
+
 def _r(value: float) -> float:
     return round(float(value), 3)
 
@@ -217,7 +269,9 @@ HEADER = """\
 # Written by benchmarks/calibrate_grounding.py; do not edit by hand. Encoder: {encoder}.
 # Nothing here was fitted on, or looked at, the corpus that the study reports on.
 #
-# blend: support of a claim by a passage (evaluation/grounding.py), fitted on ExpertQA dev:
+# coverage: support of a claim by a passage (evaluation/coverage.py), fitted on ExpertQA dev like
+#   blend. How it was chosen, and what else was tried: docs/grounding-scorers.md.
+# blend: support as it was scored before (evaluation/blend.py), fitted on ExpertQA dev:
 #   completely supported claims with their own evidence against the same claims with other evidence
 #   of the same question (swap). Bands: a tenth of swaps above supported_from, a tenth of supported
 #   claims below unsupported_below. The measurement is cross-fitted over questions. Partly
@@ -246,8 +300,17 @@ def main() -> None:
     contrast, contrast_measured = contrast_report(claims, answers, vectors)
     pairs = sample(expertqa_pairs(args.data / "expertqa" / "dev.jsonl", rng), rng, MAX_CLAIMS)
     parts = parts_of(vectors, pairs)
-    blend, blend_measured = support_report(pairs, parts)
+    blend, blend_measured = support_report(pairs, parts, blend_fit, blend_apply)
+    kind = np.array([p.kind for p in pairs])
+    complete = kind == "complete"
+    for other in ("swap", "partial"):
+        recall = _auroc(parts[:, 2], complete, kind == other)
+        blend_measured[f"content_recall_auroc_complete_against_{other}"] = recall
+    coverage, coverage_measured = support_report(
+        pairs, coverage_parts_of(vectors, pairs), coverage_fit, coverage_apply
+    )
     body = {
+        "coverage": {k: round(v, 4) for k, v in coverage.items()} | {"measured": coverage_measured},
         "blend": {k: round(v, 4) for k, v in blend.items()} | {"measured": blend_measured},
         "contrast": {k: round(v, 4) for k, v in contrast.items()} | {"measured": contrast_measured},
     }
