@@ -104,6 +104,9 @@ def test_metrics_are_tidy_and_whole(study_run):
         if path.stem == "threat_costs":
             assert list(frame.columns) == ["rule", "calls", "seconds"]
             continue
+        if path.stem == "learned_priors":
+            assert {"source", "source_type", "prior", "low", "high", "fold"} <= set(frame.columns)
+            continue
         if path.stem == "threats":
             first = ["rule", "spoof", "leak", "seed", "qid", "metric", "value"]
             assert list(frame.columns) == first

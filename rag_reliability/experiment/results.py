@@ -195,14 +195,15 @@ def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
     older: the run may have been made before some stages existed; what those would show is left out,
     with a warning that names it.
     """
-    drawn, absent = {}, []
+    drawn, shown, absent = {}, {}, []
     for kind, names in (("figure", DRAW), ("table", _TABLE)):
         for name in names:
             try:
                 if kind == "figure":
                     drawn[name] = save_figure(figure(study, name), folder / "figures" / name)[1]
                 else:
-                    tables.save_table(table(study, name), folder / "tables" / name)
+                    shown[name] = table(study, name)
+                    tables.save_table(shown[name], folder / "tables" / name)
             except (InputError, FileNotFoundError):
                 if not older:
                     raise
@@ -222,6 +223,7 @@ def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
         answers=with_arm(answer_summary(study)),
         stance=stance_table_frame(study),
         grounding_check=checked,
+        **{name: shown[name] for name in ("no_regret", "deploy") if name in shown},
         threats=_if_made(lambda: swept(study, "spoofing", ["rate", "system"]), older),
     )
     write_whole(folder / "index.html", render_report(context))

@@ -38,6 +38,7 @@ class ReportContext:
     answers: system, arm, metric, mean, low, high. stance: system, metric, mean, low, high.
     grounding_check: set, measure, value, low, high, n.
     threats: rate, system, metric, mean, low, high.
+    no_regret, deploy: tables of ``threat_tables``, ready to be read.
     topics: query by qid. titles: title by docno. figures: PNG file by figure name.
     examples: answers worth reading, each with qid, system, arm and text.
     values: what values.json holds. provenance: facts of the run. stages: stage, seconds, reused.
@@ -53,6 +54,8 @@ class ReportContext:
     stance: pd.DataFrame = field(default_factory=pd.DataFrame)
     grounding_check: pd.DataFrame = field(default_factory=pd.DataFrame)
     threats: pd.DataFrame = field(default_factory=pd.DataFrame)
+    no_regret: pd.DataFrame = field(default_factory=pd.DataFrame)
+    deploy: pd.DataFrame = field(default_factory=pd.DataFrame)
     stages: pd.DataFrame = field(default_factory=pd.DataFrame)
     topics: Mapping[str, str] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -146,6 +149,8 @@ def _tables(c: ReportContext) -> dict[str, pd.DataFrame]:
         "answers": (c.answers, tables.answers_table),
         "stance": (c.stance, tables.stance_table),
         "grounding_check": (c.grounding_check, grounding_table),
+        "no_regret": (c.no_regret, lambda frame: frame),
+        "deploy": (c.deploy, lambda frame: frame),
     }
     done = {name: build(frame) for name, (frame, build) in made.items() if len(frame)}
     if len(c.per_topic):
