@@ -409,3 +409,23 @@ def test_files_that_are_no_registry(tmp_path, body):
         load_registry(path)
     with pytest.raises(InputError, match="nowhere"):
         load_registry(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://doi.org/10.1056/../10.9999/evil",
+        "https://doi.org/10.1056/%2e%2e/10.9999/evil",
+        "doi:10.1056/../10.9999/evil",
+        "doi:10.1056/%2E%2E/10.9999/evil",
+        "doi:10.1056/x y z",
+        "https://dx.doi.org:8080/10.1056/x",
+    ],
+)
+def test_an_address_that_walks_to_another_name_names_no_doi(url):
+    assert doi_prefix(url) is None
+
+
+def test_a_plain_doi_names_its_registrant():
+    assert doi_prefix("https://doi.org/10.1056/NEJMoa2034577") == "10.1056"
+    assert doi_prefix("doi:10.1056/a.b..c/d") == "10.1056"

@@ -181,11 +181,11 @@ def test_lexical_rules():
 # --- Properties ---------------------------------------------------------------------------------
 
 
-@given(cases(), st.sampled_from(TRUSTING), PRIOR)
+@given(cases(), st.sampled_from(TRUSTING))
 @settings(max_examples=200, deadline=None)
-def test_equal_priors_give_similarity_exactly(case, rule, prior):
+def test_a_prior_of_one_gives_similarity_exactly(case, rule):
     evidence, docnos, how = case
-    flat = dataclasses.replace(evidence, prior=np.full(evidence.sims.shape, prior))
+    flat = dataclasses.replace(evidence, prior=np.ones(evidence.sims.shape))
     ties = tie_ranks(docnos)
     expected = top_docids(flat, "similarity", ties, how)
     np.testing.assert_array_equal(top_docids(flat, rule, ties, how), expected)
@@ -203,8 +203,8 @@ def test_lexical_rules_do_not_read_priors(case, rule):
 
 
 def varied(evidence):
-    """Whether the first topic's declared λ differ: where they do not, every rule is similarity."""
-    return np.ptp(evidence.prior[0][evidence.valid[0]]) > 0
+    """Whether a λ of the first topic is below 1: where none is, every rule is similarity."""
+    return bool((evidence.prior[0][evidence.valid[0]] < 1).any())
 
 
 # A verified passage's λ is its say in the stance rules' reference, which may help others more.
@@ -525,3 +525,9 @@ def test_stance_rules_look_past_a_flooded_window():
     )
     assert ranked(evidence, "stance_consistent", k=3, window=3)[0] == [3, 4, 5]
     assert ranked(evidence, "verified_floor", k=3, window=3)[0] == [0, 1, 2]
+
+
+def test_declaring_the_type_of_the_honest_does_not_switch_verification_off():
+    evidence = one([0.9, 0.8, 0.7, 0.6], [0.95] * 4, [False, False, True, True])
+    for rule in ("verified_boost", "verified_floor", "verified_min"):
+        assert ranked(evidence, rule)[0][:2] == [2, 3]

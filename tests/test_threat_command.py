@@ -155,7 +155,7 @@ def test_attacks_are_added_in_turn_and_the_folder_can_be_read(tmp_path, capsys):
         assert document.text == was.text and document.adversarial == was.adversarial
 
 
-@pytest.mark.parametrize("threats", ["magic", "flooding=2", "flooding=x"])
+@pytest.mark.parametrize("threats", ["magic", "flooding=2", "flooding=x", "flooding=", "", "a=1=2"])
 def test_an_attack_that_is_none_is_one_line(tmp_path, capsys, threats):
     words = ["--data", str(ROOT / "corpus" / "health120"), "--out", str(tmp_path / "a")]
     assert main(["attack", "--threats", threats, *words]) == 2
@@ -181,3 +181,22 @@ def test_stances_are_read_and_answers_written_by_the_real_model(tmp_path, capsys
     )
     assert (shares["stance_consistent"] == 0).all()  # the passages' sides are plain to read
     assert "adversarial_uptake" in capsys.readouterr().out.lower().replace(" ", "_")
+
+
+def test_an_attack_never_overwrites_a_corpus(tmp_path, capsys):
+    data = write_folder(tmp_path / "data")
+    before = (data / "corpus.jsonl").read_bytes()
+    words = ["attack", "--data", str(data), "--out", str(data), "--threats", "flooding"]
+    assert main(words) == 2
+    assert "holds a corpus already" in capsys.readouterr().err
+    assert (data / "corpus.jsonl").read_bytes() == before
+    assert main([*words[:4], str(tmp_path / "new"), *words[5:], "--seed", "-1"]) == 2
+    assert "--seed -1" in capsys.readouterr().err
+
+
+def test_a_missing_model_is_refused_before_anything_is_encoded(tmp_path, capsys):
+    data = write_folder(tmp_path / "data")
+    words = ["--rules", "stance_consistent", "--generator", "nope", "--out", str(tmp_path / "out")]
+    assert main(["threats", "--data", str(data), *words]) == 2
+    assert "nope" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "index").exists()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_reliability import modelstore
 from rag_reliability.datasets.draws import Draw
 from rag_reliability.datasets.testbeds import TESTBEDS
 from rag_reliability.datasets.write import write_beir
@@ -28,7 +29,7 @@ from rag_reliability.experiment.threats import (
 from rag_reliability.records import InputError
 from rag_reliability.reliability.rewording import contradict
 from rag_reliability.reliability.threat_base import rng_of
-from rag_reliability.reliability.threats import combine
+from rag_reliability.reliability.threats import THREATS, combine
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ def run_threats(parameters: Mapping[str, Any], words: ThreatWords) -> str:
     settings_of(study, plan)
     judged_topics(study)
     need_adversaries(study)
+    if set(plan.rules) - set(rules_without_model()):
+        modelstore.resolve(study.config.stance_model or study.config.generator)
     threats_stage(study, plan)
     folder = threat_results_stage(study)
     text = threat_text(study)
@@ -93,8 +96,13 @@ def write_attacked(parameters: Mapping[str, Any], threats: str, out: Path, *, se
 
     Raises InputError for an unknown threat or a rate outside [0, 1].
     """
-    study = open_study({**parameters, "out": str(out)})
     steps = [_step(word) for word in _names(threats)]
+    if not steps:
+        raise InputError(f"--threats is empty; expected some of {', '.join(THREATS)}")
+    _check_seed(seed)
+    if (out / "corpus.jsonl").exists():
+        raise InputError(f"{out}: holds a corpus already; choose a folder that does not")
+    study = open_study({**parameters, "out": str(out)})
     before, after = study.corpus, combine(study.corpus, steps, seed=seed)
     added = len(after.documents) - len(before.documents)
     changed = sum(a != b for a, b in zip(before.documents, after.documents, strict=False))
@@ -103,8 +111,16 @@ def write_attacked(parameters: Mapping[str, Any], threats: str, out: Path, *, se
 
 
 def _step(word: str) -> tuple[str, float]:
-    name, _, rate = word.partition("=")
-    return name, _numbers("threats", rate or "1")[0]
+    name, given, rate = (part.strip() for part in word.partition("="))
+    try:
+        return name, float(rate) if given else 1.0
+    except ValueError:
+        raise InputError(f"--threats {word}: expected NAME or NAME=RATE") from None
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise InputError(f"--seed {seed}; expected a whole number >= 0")
 
 
 def write_testbed(name: str, shared: Path, out: Path, *, seed: int, verifiable: float = 0.8) -> str:
@@ -116,6 +132,7 @@ def write_testbed(name: str, shared: Path, out: Path, *, seed: int, verifiable: 
     """
     if name not in TESTBEDS:
         raise InputError(f"unknown testbed {name!r}; known: {', '.join(TESTBEDS)}")
+    _check_seed(seed)
     if not shared.is_dir():
         raise InputError(f"{shared}: expected the folder of the public sets")
 

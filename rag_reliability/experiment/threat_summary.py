@@ -15,6 +15,13 @@ LEAK_LIMIT = 0.05
 SMALL_SHARE, ENOUGH_KEPT = 0.10, 0.80
 """The aims: adversarial share at most this, and at least this share of true low-tier kept."""
 _ROUNDING = 1e-9
+LABELS_ALONE = (
+    *("source_aware", "collapse", "uncertain_labels", "source_quota", "hard_filter"),
+    *("metadata_linear", "metadata_rrf"),
+)
+"""Rules that believe what nobody checked."""
+LABEL_TRUSTING = ("verified_boost", "verified_min", "verified_collapse")
+"""Rules that can rank a checked document of a low tier below an unchecked one."""
 
 
 def topic_means(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,11 +107,16 @@ def _regret(rule: str, own: pd.DataFrame, limit: float) -> dict[str, object]:
         **_extreme("kept", kept, "mean", largest=False),
         **_extreme("honest_adv", _of(honest, "adv_share"), "diff", largest=True),
         **_extreme("honest_precision", _of(honest, "precision"), "diff", largest=False),
-        "never_worse": bool((share["diff_high"] <= _ROUNDING).all()),
-        "small": bool((share["mean"] <= SMALL_SHARE + _ROUNDING).all()),
-        "more_precise": bool((precision["diff_low"] > _ROUNDING).all()),
-        "keeps_true": bool((kept["mean"] >= ENOUGH_KEPT - _ROUNDING).all()),
+        "never_worse": _met(share["diff_high"] <= _ROUNDING),
+        "small": _met(share["mean"] <= SMALL_SHARE + _ROUNDING),
+        "more_precise": _met(precision["diff_low"] > _ROUNDING),
+        "keeps_true": _met(kept["mean"] >= ENOUGH_KEPT - _ROUNDING),
     }
+
+
+def _met(each: pd.Series) -> bool | None:
+    """Whether an aim is met in every cell; None where nothing was measured."""
+    return bool(each.all()) if len(each) else None
 
 
 def _of(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -140,7 +152,8 @@ def decision_table(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
     A rule is eligible when no interval of its change in adversarial share reaches above 0 in any
     cell that the belief allows for; of those the smallest worst adversarial share (to three digits)
-    wins, then the largest worst precision, then the fewest model calls, then the order of rules.
+    wins, then the largest worst precision, the fewest model calls, the least trust in labels that
+    nobody checked or that cost a checked document, and the order of rules.
 
     Returns: columns belief, model (may the rule call one?), rule, adv_share, precision, kept (the
     worst values), calls, seconds. Similarity alone is always eligible.
@@ -169,7 +182,8 @@ def _candidates(cells: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     order = table.assign(
         adv_share=table["adv_share"].round(3), precision=-table["precision"].round(3)
     )
-    order = order.sort_values(["adv_share", "precision", "calls"], kind="stable")
+    order["trusting"] = order["rule"].isin(LABEL_TRUSTING) + 2 * order["rule"].isin(LABELS_ALONE)
+    order = order.sort_values(["adv_share", "precision", "calls", "trusting"], kind="stable")
     return table.loc[order.index, ["rule", "adv_share", "precision", "kept", "calls", "seconds"]]
 
 

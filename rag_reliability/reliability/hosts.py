@@ -78,12 +78,14 @@ def owners_of(name: str) -> list[str]:
 def doi_prefix(url: str) -> str | None:
     """DOI prefix that an address names: of a ``doi:`` address or one of the resolver doi.org."""
     if url[:4].lower() == "doi:":
-        name = url[4:].strip()
-    elif host_of(url) in _RESOLVERS:
+        name = unquote(url[4:].strip())
+    elif host_of(url) in _RESOLVERS and urlsplit(url).port in (None, 80, 443):
         name = unquote(urlsplit(url).path).lstrip("/")
     else:
         return None
-    match = _DOI.match(name)
+    # Clients walk up at "..": the page behind such an address can be another registrant's.
+    walks = any(part in (".", "..") for part in name.replace("\\", "/").split("/"))
+    match = None if walks or any(c.isspace() for c in name) else _DOI.match(name)
     return match[1] if match else None
 
 

@@ -1,9 +1,10 @@
 """Ranking under threats: one table of rules, one total order.
 
 A rule sees the candidates inside the rank window, in order of similarity, and gives each a score or
-leaves it out (-inf). Where all of a topic's candidates have the same declared λ the prior expresses
-no trust, so there is nothing to verify, cap or arbitrate: the rules that read λ then give the order
-of similarity exactly. This guard stands here, once.
+leaves it out (-inf). Where λ = 1 for all of a topic's candidates the prior expresses no doubt, so
+there is nothing to verify, cap or arbitrate: the rules that read λ then give the order of
+similarity exactly. This guard stands here, once. It asks for λ = 1 and not for equal λ: adversaries who all
+declare the type of the honest ones would otherwise switch verification off.
 """
 
 from __future__ import annotations
@@ -137,14 +138,12 @@ def _by_similarity(evidence: Evidence, ties: np.ndarray) -> np.ndarray:
 def _guarded(
     evidence: Evidence, rule: str, window: Evidence, settings: RobustSettings
 ) -> np.ndarray:
-    """The rule's scores, or the similarity in topics where all declared λ are equal."""
+    """The rule's scores, or the similarity in topics where every declared λ is 1."""
     scores = RULES[rule](window, settings)
     if rule in UNGUARDED or not evidence.docids.size:
         return scores
-    valid = evidence.valid
-    least = np.where(valid, evidence.prior, np.inf).min(axis=1)
-    most = np.where(valid, evidence.prior, -np.inf).max(axis=1)
-    return np.where((least >= most)[:, None], window.sims, scores)
+    least = np.where(evidence.valid, evidence.prior, np.inf).min(axis=1)
+    return np.where((least >= 1)[:, None], window.sims, scores)
 
 
 def _finite(scores: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def _estimates(frame: pd.DataFrame, name: str) -> list[str]:
 
 
 def _verdicts(frame: pd.DataFrame, name: str) -> list[str]:
-    return ["yes" if met else "no" for met in frame[name]]
+    return ["–" if pd.isna(met) else "yes" if met else "no" for met in frame[name]]
 
 
 def decision_table(frame: pd.DataFrame, *, k: int) -> pd.DataFrame:
