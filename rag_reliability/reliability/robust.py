@@ -3,8 +3,8 @@
 A rule sees the candidates inside the rank window, in order of similarity, and gives each a score or
 leaves it out (-inf). Where λ = 1 for all of a topic's candidates the prior expresses no doubt, so
 there is nothing to verify, cap or arbitrate: the rules that read λ then give the order of
-similarity exactly. This guard stands here, once. It asks for λ = 1 and not for equal λ: adversaries who all
-declare the type of the honest ones would otherwise switch verification off.
+similarity exactly. This guard stands here, once. It asks for λ = 1 and not for equal λ: adversaries
+who all declare the type of the honest ones would otherwise switch verification off.
 """
 
 from __future__ import annotations
