@@ -3,6 +3,7 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 
 from rag_reliability.cli import build_parser
@@ -70,3 +71,25 @@ def test_every_target_command_parameter_and_notebook_named_exists():
         assert (ROOT / "notebooks" / f"{name}.ipynb").is_file(), name
     for path in re.findall(r"\]\(([^)h][^)]*)\)", README):
         assert (ROOT / path).exists(), path
+
+
+BEDS = ("trec-hm-answers-alone", "liveqa-flipped-10", "health120")
+RULES = {
+    "source_aware": "Source-aware",
+    "verified_floor": "Verified floor",
+    "stance_consistent": "Stance-consistent",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_table_of_rules_is_what_the_sweeps_found(rule):
+    (line,) = re.findall(rf"^\| `{rule}` \| ([−+.\d].*) \|$", README, re.MULTILINE)
+    shown = [float(n.replace("−", "-")) for n in re.findall(r"[−+]?\d*\.\d+", line)]
+    found = []
+    for bed in BEDS:
+        table = pd.read_csv(ROOT / "reports" / "threats" / bed / "tables" / "no_regret.csv")
+        row = table.set_index("Rule").loc[RULES[rule]]
+        for cell, kept in ((row.iloc[0], False), (row["Least true low-tier kept ↑"], True)):
+            numbers = [float(n.replace("−", "-")) for n in re.findall(r"[−+]?\d*\.\d+", cell)]
+            found += numbers[:1] if kept else numbers
+    assert shown == found

@@ -38,7 +38,7 @@ class BlendScorer:
     def pair_scores(self, claims: Sequence[str], passages: Sequence[str]) -> dict[str, np.ndarray]:
         """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
         found = np.zeros(len(claims))
-        for rows, left, right in _groups(claims, passages):
+        for rows, left, right in groups(claims, passages):
             support = self._calibrated(*pair_parts(self.vectors, left, right))
             np.maximum.at(found, rows, with_verbatim(support, left, right))
         return {"support": found}
@@ -51,7 +51,7 @@ class BlendScorer:
         return np.round(1 / (1 + np.exp(-(c.slope * z / 2 + c.intercept))), 4)
 
 
-def _groups(
+def groups(
     claims: Sequence[str], passages: Sequence[str]
 ) -> Iterator[tuple[list[int], list[str], list[str]]]:
     """(rows, claims, passage parts) that are scored together; pairs without words are left out.

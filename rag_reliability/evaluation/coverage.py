@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rag_reliability.evaluation.alignment import TextVectors, clean
-from rag_reliability.evaluation.blend import _groups
+from rag_reliability.evaluation.blend import groups
 from rag_reliability.evaluation.constants import CoverageConstants
 from rag_reliability.evaluation.signals import content_alignment, mark_tokens, polarity_gap
 from rag_reliability.evaluation.support import all_pairs, with_verbatim
@@ -34,7 +34,7 @@ class CoverageScorer:
     def pair_scores(self, claims: Sequence[str], passages: Sequence[str]) -> dict[str, np.ndarray]:
         """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
         found = np.zeros(len(claims))
-        for rows, left, right in _groups(claims, passages):
+        for rows, left, right in groups(claims, passages):
             parts = coverage_parts(self.vectors, left, right)
             support = np.round(calibrated(*parts, self.constants), 4)
             np.maximum.at(found, rows, with_verbatim(support, left, right))

@@ -53,7 +53,10 @@ HOW = (
     "no corpus of your own: set testbed to a folder in BEIR's layout; one is written by "
     "rag-reliability testbed liveqa-flipped --shared ../shared/data --out reports/beds/liveqa"
 )
-_CODE = ("reliability", "retrieval", "datasets", "records.py", "experiment", "generation")
+_CODE = (
+    *("reliability", "retrieval", "datasets", "records.py", "text.py"),
+    *("experiment", "generation", "evaluation/nli.py"),
+)
 
 
 def open_bed(study: Study) -> Study | None:

@@ -11,6 +11,7 @@ from rag_reliability.experiment.real_answers import ANSWERED, STANCE, real_answe
 from rag_reliability.experiment.real_answers import METRICS as ANSWER_METRICS
 from rag_reliability.experiment.real_data import BY_HOST, COSTS, METRICS, answered_topics
 from rag_reliability.experiment.report_parts import saved
+from rag_reliability.experiment.results import ANSWERS
 from rag_reliability.experiment.scoring import BASELINE
 from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.threats import judged_topics, rules_without_model
@@ -23,16 +24,6 @@ from rag_reliability.reporting.style import system_label
 from rag_reliability.reporting.threat_marks import rule_label
 
 RANKING = ("precision", "ndcg", "mrr", "recall", "adv_share", "low_tier_share", "suppressed_true")
-ANSWERS = (
-    "grounding",
-    "trusted_grounding",
-    "citation_precision",
-    "citation_recall",
-    "adversarial_uptake",
-    "correctness",
-    "harm",
-    "abstained",
-)
 
 
 def facts(bed: Study) -> pd.DataFrame:

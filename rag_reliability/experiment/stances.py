@@ -204,7 +204,7 @@ def _name(key: str, pair: Pair) -> str:
 
 
 def pool_stances(
-    study: Study, qids: Sequence[str], docids: np.ndarray, depth: int, stance: Stance | None = None
+    study: Study, qids: Sequence[str], docids: np.ndarray, depth: int
 ) -> StanceReadings:
     """Stances of each topic's ``depth`` most similar documents.
 
@@ -230,7 +230,7 @@ def pool_stances(
     ]
     texts = [[documents[d].content if d >= 0 else None for d in row] for row in near]
     config = study.config
-    reader = stance or stance_reader(config.stance_model or config.generator)
+    reader = stance_reader(config.stance_model or config.generator)
     return read_stances(questions, texts, reader)
 
 

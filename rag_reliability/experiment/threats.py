@@ -40,7 +40,10 @@ CURVES = (
     "hard_filter",
 )
 """Rules drawn over the spoof rate first; others fill what room they leave."""
-_CODE = ("reliability", "retrieval", "datasets", "records.py", "experiment", "generation")
+_CODE = (
+    *("reliability", "retrieval", "datasets", "records.py", "text.py"),
+    *("experiment", "generation", "evaluation/nli.py"),
+)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rag_reliability.records import InputError, Pool, Qrels
+from rag_reliability.reliability.learning import topic_folds
 from rag_reliability.reliability.priors import prior_vector
 from rag_reliability.reliability.rerank import rank_pool, tie_ranks
 
@@ -156,10 +157,7 @@ def cross_fitted(
     Raises: InputError for folds < 2 or more folds than topics, or as ``learn_priors``.
     """
     n = len(oracle.qids)
-    if not 2 <= folds <= n:
-        raise InputError(f"folds = {folds}; expected 2 to {n}, the number of topics")
-    fold = np.empty(n, dtype=np.int64)
-    fold[np.random.default_rng(settings.seed).permutation(n)] = np.arange(n) % folds
+    fold = topic_folds(n, folds, settings.seed)
     learned, trajectories = [], []
     for held_out in range(folds):
         result, trajectory = learn_priors(

@@ -136,7 +136,7 @@ def strength_weights(reliable: np.ndarray, judged: np.ndarray, mean: float) -> n
 
 
 def topic_folds(n_topics: int, folds: int, seed: int) -> np.ndarray:
-    """Fold of each topic, int64 (n_topics,): even, drawn by seed, as in ``feedback.cross_fitted``.
+    """Fold of each topic, int64 (n_topics,): even, drawn by seed, blind to labels.
 
     Raises: InputError for folds < 2 or more folds than topics.
     """

@@ -57,9 +57,9 @@ def load_priors(path: str | Path) -> PriorTables:
             f"{path}: cannot be read as YAML: {' '.join(str(error).split())}"
         ) from error
     sections: dict[str, yaml.Node] = {}
-    for key, value in _items(root, path, "the file"):
+    for key, value in items(root, path, "the file"):
         if key not in ("spreads", "sources"):
-            raise _at(path, value, f"unknown key {key!r}; expected spreads, sources")
+            raise at_line(path, value, f"unknown key {key!r}; expected spreads, sources")
         sections[key] = value
     if "spreads" not in sections:
         raise InputError(f"{path}: expected a key 'spreads'")
@@ -136,35 +136,36 @@ def _is_prior(value: float) -> bool:
     return math.isfinite(value) and 0 < value <= 1
 
 
-def _at(path: Path, node: yaml.Node, message: str) -> InputError:
+def at_line(path: Path, node: yaml.Node, message: str) -> InputError:
+    """The complaint about a node of a YAML file, with the file and its line."""
     return InputError(f"{path}:{node.start_mark.line + 1}: {message}")
 
 
-def _items(node: yaml.Node | None, path: Path, where: str) -> Iterator[tuple[str, yaml.Node]]:
+def items(node: yaml.Node | None, path: Path, where: str) -> Iterator[tuple[str, yaml.Node]]:
     """Key and value nodes of a mapping, each key once."""
     if not isinstance(node, yaml.MappingNode):
         message = f"expected {where} to hold key: value pairs"
-        raise InputError(f"{path}: {message}") if node is None else _at(path, node, message)
+        raise InputError(f"{path}: {message}") if node is None else at_line(path, node, message)
     seen: set[str] = set()
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode) or not key.value:
-            raise _at(path, key, f"expected a word as key in {where}")
+            raise at_line(path, key, f"expected a word as key in {where}")
         if key.value in seen:
-            raise _at(path, key, f"{key.value!r} stands twice in {where}")
+            raise at_line(path, key, f"{key.value!r} stands twice in {where}")
         seen.add(key.value)
         yield key.value, value
 
 
 def _spreads(node: yaml.Node, path: Path) -> dict[str, Mapping[str, float]]:
     spreads: dict[str, Mapping[str, float]] = {}
-    for spread, body in _items(node, path, "'spreads'"):
+    for spread, body in items(node, path, "'spreads'"):
         where = f"spread {spread!r}"
         table = {
-            kind: _prior(v, path, f"{where}, {kind!r}") for kind, v in _items(body, path, where)
+            kind: _prior(v, path, f"{where}, {kind!r}") for kind, v in items(body, path, where)
         }
         first = next(iter(spreads.values()), table)
         if set(table) != set(first) or not table:
-            raise _at(
+            raise at_line(
                 path,
                 body,
                 f"{where} names {', '.join(table) or 'nothing'}; "
@@ -172,7 +173,7 @@ def _spreads(node: yaml.Node, path: Path) -> dict[str, Mapping[str, float]]:
             )
         spreads[spread] = MappingProxyType({kind: table[kind] for kind in first})
     if not spreads:
-        raise _at(path, node, "expected at least one spread")
+        raise at_line(path, node, "expected at least one spread")
     return spreads
 
 
@@ -183,16 +184,16 @@ def _prior(node: yaml.Node, path: Path, where: str) -> float:
             value = float(yaml.safe_load(node.value))
     if not _is_prior(value):
         shown = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
-        raise _at(path, node, f"{where}: λ = {shown}; expected a number, 0 < λ <= 1")
+        raise at_line(path, node, f"{where}: λ = {shown}; expected a number, 0 < λ <= 1")
     return value
 
 
 def _sources(node: yaml.Node, path: Path, known: Mapping[str, float]) -> dict[str, str]:
     sources: dict[str, str] = {}
-    for source, value in _items(node, path, "'sources'"):
+    for source, value in items(node, path, "'sources'"):
         if not isinstance(value, yaml.ScalarNode) or value.value not in known:
             shown = value.value if isinstance(value, yaml.ScalarNode) else "a list or mapping"
-            raise _at(
+            raise at_line(
                 path,
                 value,
                 f"source {source!r} counts as {shown}; expected one of {', '.join(known)}",

@@ -13,7 +13,7 @@ import yaml
 
 from rag_reliability.records import InputError
 from rag_reliability.reliability.hosts import domain_name, owners_of, registrable_domain
-from rag_reliability.reliability.priors import _at, _items
+from rag_reliability.reliability.priors import at_line, items
 from rag_reliability.reliability.signatures import decoded
 
 _FIELDS = ("types", "names", "hosts", "doi_prefixes", "keys")
@@ -88,17 +88,17 @@ def load_registry(path: str | Path, known_types: Sequence[str] | None = None) ->
         raise InputError(
             f"{path}: cannot be read as YAML: {' '.join(str(error).split())}"
         ) from error
-    sections = dict(_items(root, path, "the file"))
+    sections = dict(items(root, path, "the file"))
     for key, node in sections.items():
         if key != "publishers":
-            raise _at(path, node, f"unknown key {key!r}; expected publishers")
+            raise at_line(path, node, f"unknown key {key!r}; expected publishers")
     if "publishers" not in sections:
         raise InputError(f"{path}: expected a key 'publishers'")
     owners: dict[str, str] = {}
     return Registry(
         tuple(
             _publisher(name, node, path, owners, known_types)
-            for name, node in _items(sections["publishers"], path, "'publishers'")
+            for name, node in items(sections["publishers"], path, "'publishers'")
         )
     )
 
@@ -109,21 +109,23 @@ def _publisher(
     where = f"publisher {name!r}"
     values: dict[str, list[str]] = {key: [] for key in _FIELDS}
     _claim(called(name), name, owners, path, node)
-    for key, value in _items(node, path, where):
+    for key, value in items(node, path, where):
         if key not in values:
-            raise _at(path, value, f"{where}: unknown key {key!r}; expected {', '.join(_FIELDS)}")
+            raise at_line(
+                path, value, f"{where}: unknown key {key!r}; expected {', '.join(_FIELDS)}"
+            )
         if not isinstance(value, yaml.SequenceNode):
-            raise _at(path, value, f"{where}: expected {key!r} to hold a list")
+            raise at_line(path, value, f"{where}: expected {key!r} to hold a list")
         for entry in value.value:
             read = _entry(key, entry, path, where)
             if key == "types" and known is not None and read not in known:
                 message = f"{where}: unknown source type {read!r}; known: {', '.join(known)}"
-                raise _at(path, entry, message)
+                raise at_line(path, entry, message)
             if key in ("names", "hosts"):
                 _claim(read, name, owners, path, entry)
             values[key].append(read)
     if not values["types"]:
-        raise _at(path, node, f"{where}: expected 'types' with at least one source type")
+        raise at_line(path, node, f"{where}: expected 'types' with at least one source type")
     keys = tuple(decoded(key) or b"" for key in values.pop("keys"))
     return Publisher(name, keys=keys, **{k: tuple(v) for k, v in values.items()})
 
@@ -134,13 +136,13 @@ def _entry(key: str, node: yaml.Node, path: Path, where: str) -> str:
     shown = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
     value = read(shown.strip()) if isinstance(node, yaml.ScalarNode) else None
     if not value:
-        raise _at(path, node, f"{where}, {key!r}: {shown!r}; expected {expected}")
+        raise at_line(path, node, f"{where}, {key!r}: {shown!r}; expected {expected}")
     return value
 
 
 def _claim(what: str, name: str, owners: dict[str, str], path: Path, node: yaml.Node) -> None:
     if what in owners:
-        raise _at(path, node, f"{what!r} of {name!r} already belongs to {owners[what]!r}")
+        raise at_line(path, node, f"{what!r} of {name!r} already belongs to {owners[what]!r}")
     owners[what] = name
 
 
