@@ -1,0 +1,64 @@
+"""What subcommands share: the config, its parameters, and paths as the user means them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rag_reliability.records import InputError
+
+PAPER = "configs/paper.yaml"
+PAPER_RUN = "reports/paper"
+
+
+def config_command(commands: Any, name: str, run: Any, help_text: str) -> argparse.ArgumentParser:
+    """A subcommand that takes a config file and -p NAME VALUE."""
+    sub = commands.add_parser(name, help=help_text)
+    sub.add_argument("--config", default=PAPER, help="config file (default: %(default)s)")
+    sub.add_argument(
+        "-p",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        dest="parameters",
+        help="set one parameter of the config; may be given many times",
+    )
+    sub.set_defaults(run=run)
+    return sub
+
+
+def parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Values of -p, read as YAML scalars, so that 10 is a number and null is nothing."""
+    import yaml
+
+    from rag_reliability.config import ExperimentConfig
+
+    values: dict[str, Any] = {}
+    for name, text in args.parameters:
+        if name in ("config_file", "out"):
+            raise InputError(f"-p {name}: use --{'config' if name == 'config_file' else 'out'}")
+        if name not in ExperimentConfig.model_fields:
+            known = ", ".join(sorted(ExperimentConfig.model_fields))
+            raise InputError(f"-p: unknown parameter {name!r}; known: {known}")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        if isinstance(value, list | dict):
+            raise InputError(f"-p {name}: {text} is not one value; write lists as a,b")
+        values[name] = here(value) if name in ("corpus", "priors", "testbed") else value
+    return values
+
+
+def here(path: Any, *, written: bool = False) -> Any:
+    """A path as the user means it: from the working directory if it is there, or is to be written.
+
+    The study reads relative paths from the project's root, where configs name corpus and priors.
+    """
+    from rag_reliability.experiment.study import project_root
+
+    if not isinstance(path, str) or Path.cwd() == project_root():
+        return path
+    return str(Path(path).resolve()) if written or Path(path).exists() else path
