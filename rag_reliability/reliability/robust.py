@@ -20,7 +20,16 @@ from rag_reliability.reliability.evidence import Evidence, RobustSettings
 from rag_reliability.reliability.independent_set import independent_set
 from rag_reliability.reliability.rerank import tie_ranks
 
-__all__ = ["NEEDS", "RULES", "Evidence", "RobustSettings", "Rule", "rank_robust", "top_docids"]
+__all__ = [
+    "NEEDS",
+    "RULES",
+    "Evidence",
+    "RobustSettings",
+    "Rule",
+    "ordered",
+    "rank_robust",
+    "top_docids",
+]
 
 Rule = Callable[[Evidence, RobustSettings], np.ndarray]
 """Scores float64 of the evidence's shape, -inf = left out; columns come in order of similarity."""
@@ -77,7 +86,7 @@ def rank_robust(
     """
     if len(qids) != len(evidence.docids):
         raise ValueError(f"{len(qids)} qids for evidence on {len(evidence.docids)} topics")
-    order, scores = _ordered(evidence, rule, tie_ranks(docnos), settings)
+    order, scores = ordered(evidence, rule, tie_ranks(docnos), settings)
     counts = evidence.valid.sum(axis=1)
     kept = min(settings.k, int(counts.min())) if len(counts) else settings.k
     if kept < settings.k:
@@ -97,16 +106,21 @@ def top_docids(
 
     The order of ``rank_robust``, for sweeps. ties: ``tie_ranks(docnos)``, int64 (n_docs,).
     """
-    order, _ = _ordered(evidence, rule, ties, settings)
+    order, _ = ordered(evidence, rule, ties, settings)
     top = np.take_along_axis(evidence.docids, order[:, : settings.k], axis=1)
     missing = settings.k - top.shape[1]
     return np.pad(top, ((0, 0), (0, max(missing, 0))), constant_values=-1)
 
 
-def _ordered(
+def ordered(
     evidence: Evidence, rule: str, ties: np.ndarray, settings: RobustSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the evidence from first to last, and their scores (-inf: not scored)."""
+    """The whole order: columns of the evidence from first to last, and their scores.
+
+    int64 and float64 (n_topics, m), -inf where the rule gave no score. ties: ``tie_ranks(docnos)``.
+
+    Raises: InputError for an unknown rule or a field that the rule needs and the evidence lacks.
+    """
     if rule not in RULES:
         raise InputError(f"unknown rule {rule!r}; known: {', '.join(RULES)}")
     needs = NEEDS.get(rule, ())
