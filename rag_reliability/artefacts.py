@@ -84,7 +84,8 @@ class Store:
     """Stages of one run folder, and the local cache they are reused from.
 
     run_dir: where outputs go. cache_dir: default ``cache_root()``. fresh: compute every stage anew,
-    once. say: gets one line for each stage. wait: seconds to wait for another process's stage.
+    once. say: gets one line for each stage. wait: seconds to wait for another process's stage, a
+    day: answers may take hours, and the lock of a process that died is free at once.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Store:
         *,
         fresh: bool = False,
         say: Callable[[str], None] = print,
-        wait: float = 3600.0,
+        wait: float = 86_400.0,
     ) -> None:
         self.run_dir = Path(run_dir)
         self.cache = Path(cache_dir or cache_root()) / "artefacts"
@@ -119,6 +120,11 @@ class Store:
             and record.get("key") == key
             and tree_matches(self.run_dir, record["outputs"])
         )
+
+    def knows(self, name: str, key: str) -> bool:
+        """Whether the cache says that a stage was computed under ``key``; no file is checked."""
+        record = _read_record(self._entry(name, key) / "stage.json")
+        return record is not None and record.get("key") == key
 
     def forget(self, name: str, key: str) -> None:
         """Drop one stage from the cache, so that it is computed anew when next asked for."""

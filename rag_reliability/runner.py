@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rag_reliability.artefacts import StageResult, stage_key
 from rag_reliability.experiment.preflight import preflight
@@ -35,6 +35,10 @@ NOTEBOOKS: Mapping[str, tuple[str, ...]] = {
     "09_figures": ("results",),
 }
 """Each notebook and the stages it asks for, in the order of a whole run."""
+EXTRA: Mapping[str, tuple[str, ...]] = {"rankings": ("index", "rank", "retrieval")}
+"""Notebooks that no whole run needs, for sweeps: one kernel where a whole run starts eleven."""
+KNOWN = {**NOTEBOOKS, **EXTRA}
+_NO_GENERATOR = frozenset(EXTRA)
 
 
 def run_notebooks(
@@ -42,27 +46,44 @@ def run_notebooks(
     out: str,
     parameters: Mapping[str, Any],
     *,
+    notebooks: Sequence[str] = tuple(NOTEBOOKS),
     fresh: bool = False,
     say: Callable[[str], None] = print,
+    output: TextIO | None = None,
+    wait: float = 2.0,
 ) -> Study:
-    """Execute every notebook into ``out``/notebooks, in order; returns the study.
+    """Execute notebooks into ``out``/notebooks, all or those named, in order; returns the study.
 
     Config, corpus and models are checked before the first notebook starts. A notebook whose source,
     parameters, package and stages are unchanged is not executed again, and the run says so.
+    ``output`` takes what the notebooks print (default: this process's own streams); ``wait`` is
+    how many seconds another writer of the folder is waited for.
 
     Raises InputError, one line, for bad input and for a notebook that fails.
     """
     study = open_study({**parameters, "config_file": config_file, "out": out}, say=say)
-    preflight(study)
-    with run_lock(study.run_dir):
+    preflight(study, answers=not _NO_GENERATOR.issuperset(notebooks))
+    given = {**parameters, "config_file": config_file, "out": out}
+    with run_lock(study.run_dir, wait):
         if fresh:
             study.store.clear_cache()
-        for number, (name, stages) in enumerate(NOTEBOOKS.items(), start=1):
-            say(f"[{number}/{len(NOTEBOOKS)}] {name}")
-            given = {**parameters, "config_file": config_file, "out": out}
-            _run_one(study, name, stages, given)
-        write_manifest(study)
+        for number, name in enumerate(notebooks, start=1):
+            say(f"[{number}/{len(notebooks)}] {name}")
+            _run_one(study, name, given, output)
+        write_manifest(study, notebooks)
     return study
+
+
+def is_done(study: Study, notebooks: Sequence[str], parameters: Mapping[str, Any]) -> bool:
+    """Whether notebooks and their stages were computed here and lie in the run's folder, unchanged.
+
+    ``parameters``: as ``run_notebooks`` was given them, ``config_file`` and ``out`` among them.
+    """
+    for name in notebooks:
+        stage, key = f"notebook-{name}", _key(study, name, parameters)[0]
+        if not (study.store.knows(stage, key) and study.store.holds(stage, key)):
+            return False
+    return all(_stages_hold(study, _used(name)) for name in notebooks)
 
 
 def _given(study: Study) -> dict[str, str]:
@@ -71,12 +92,18 @@ def _given(study: Study) -> dict[str, str]:
     return {n: sha256_tree(study.path(path)) for n, path in named.items() if path}
 
 
-def _run_one(
-    study: Study, name: str, stages: tuple[str, ...], parameters: Mapping[str, Any]
-) -> None:
+def _used(name: str) -> str:
+    return f"stages/{name}.uses.json"
+
+
+def _key(study: Study, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Key of an executed notebook, and what it was made from."""
     source = study.root / "notebooks" / f"{name}.ipynb"
     if not source.is_file():
         raise InputError(f"{source}: no such notebook")
+    models = [study.config.encoder]
+    if name not in _NO_GENERATOR:
+        models.append(study.config.generator)
     inputs = {
         "notebook": sha256_tree(source),
         "parameters": dict(parameters),
@@ -84,16 +111,21 @@ def _run_one(
         "priors": sha256_tree(study.path(study.config.priors)),
         "corpus": study.corpus_digest,
         "given": _given(study),
-        "models": [study.model_sha(m) for m in (study.config.encoder, study.config.generator)],
+        "models": [study.model_sha(m) for m in models],
     }
-    key = stage_key(f"notebook-{name}", inputs, source_files((".",)))
-    executed, used = f"notebooks/{name}.ipynb", f"stages/{name}.uses.json"
+    return stage_key(f"notebook-{name}", inputs, source_files((".",))), inputs
+
+
+def _run_one(study: Study, name: str, parameters: Mapping[str, Any], output: TextIO | None) -> None:
+    key, inputs = _key(study, name, parameters)
+    executed, used = f"notebooks/{name}.ipynb", _used(name)
 
     def build(folder: Path) -> None:
         (folder / "notebooks").mkdir(parents=True)
         (folder / "stages").mkdir()
-        execute(source, folder / executed, parameters, study.root)
-        uses = {stage: study.key(stage) for stage in stages}
+        source = study.root / executed
+        execute(source, folder / executed, parameters, study.root, output)
+        uses = {stage: study.key(stage) for stage in KNOWN[name]}
         (folder / used).write_text(json.dumps(uses, indent=1) + "\n", encoding="utf-8")
 
     def run() -> StageResult:
@@ -116,8 +148,16 @@ def _stages_hold(study: Study, used: str) -> bool:
     return all(study.store.holds(stage, key) for stage, key in uses.items())
 
 
-def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path) -> None:
+def execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    cwd: Path,
+    output: TextIO | None = None,
+) -> None:
     """Execute one notebook through papermill, its progress and prints shown as they come.
+
+    ``output`` takes what it prints, instead of this process's own streams.
 
     Raises InputError: what the notebook was refused for, or the cell and error it stopped at.
     """
@@ -131,9 +171,9 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any], cwd: Path
             str(target),
             parameters=dict(parameters),
             cwd=str(cwd),
-            stdout_file=sys.stdout,
-            stderr_file=sys.stderr,
-            progress_bar=sys.stderr.isatty(),
+            stdout_file=output or sys.stdout,
+            stderr_file=output or sys.stderr,
+            progress_bar=output is None and sys.stderr.isatty(),
             # Kernel errors only: the note that a local kernel's socket is not encrypted is no news.
             extra_arguments=["--log-level=40"],
         )
@@ -159,9 +199,9 @@ def _without_paths(notebook: Path, root: Path) -> None:
     notebook.write_text(text, encoding="utf-8")
 
 
-def write_manifest(study: Study) -> None:
+def write_manifest(study: Study, notebooks: Sequence[str] = tuple(NOTEBOOKS)) -> None:
     """``manifest.json``: the config, and every stage with its key, outputs and inputs."""
-    records = [study.store.sidecar(s) for stages in NOTEBOOKS.values() for s in stages]
+    records = [study.store.sidecar(s) for name in notebooks for s in KNOWN[name]]
     manifest = {
         "config": study.config.model_dump(mode="json"),
         "corpus_sha256": study.corpus_digest,

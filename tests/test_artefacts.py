@@ -463,6 +463,41 @@ def test_two_stores_compute_a_stage_once(tmp_path):
     assert any("waiting for another run" in line for line in said)
 
 
+def _compute(run_dir: Path, cache: Path, counter: Path, barrier: multiprocessing.Barrier) -> None:
+    def build(folder: Path) -> None:
+        with counter.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        time.sleep(0.5)
+        (folder / "x").write_text("x")
+
+    barrier.wait(60)
+    Store(run_dir, cache, say=lambda line: None).stage("s", "k", ["x"], build)
+
+
+def test_two_processes_compute_a_shared_stage_once(tmp_path):
+    spawn = multiprocessing.get_context("spawn")
+    counter, barrier = tmp_path / "counter", spawn.Barrier(2)
+    both = [
+        spawn.Process(target=_compute, args=(tmp_path / name, tmp_path / "cache", counter, barrier))
+        for name in ("a", "b")
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+    assert [process.exitcode for process in both] == [0, 0]
+    assert len(counter.read_text().splitlines()) == 1
+    assert (tmp_path / "a/x").read_text() == (tmp_path / "b/x").read_text() == "x"
+
+
+def test_the_cache_knows_what_was_computed_here_whatever_the_run_folder_holds(tmp_path, store):
+    assert not store.knows("index", key_of(k=5))
+    run(store, Builder(), key_of(k=5))
+    assert store.knows("index", key_of(k=5)) and not store.knows("index", key_of(k=6))
+    elsewhere = Store(store.run_dir, tmp_path / "another cache")
+    assert elsewhere.holds("index", key_of(k=5)) and not elsewhere.knows("index", key_of(k=5))
+
+
 def test_a_stage_that_another_keeps_too_long_is_refused(store):
     def build(folder: Path) -> None:
         with pytest.raises(InputError, match="another run is computing this stage"):

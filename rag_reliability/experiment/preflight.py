@@ -10,8 +10,10 @@ from rag_reliability.generation.prompt import ARMS
 from rag_reliability.records import InputError
 
 
-def preflight(study: Study) -> None:
+def preflight(study: Study, *, answers: bool = True) -> None:
     """Check names, priors, corpus and models of a run, cheapest first.
+
+    ``answers``: whether anything is generated, so that the generator's weights are needed.
 
     Raises InputError, one line, for the first thing that is wrong.
     """
@@ -19,7 +21,7 @@ def preflight(study: Study) -> None:
     known("arms", study.config.arms, tuple(ARMS))
     study.priors.table(study.config.spread)
     study.need_topics()
-    for model in (study.config.encoder, study.config.generator):
+    for model in (study.config.encoder, *([study.config.generator] if answers else [])):
         study.model_sha(model)
 
 
