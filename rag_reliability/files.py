@@ -46,6 +46,11 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sha256_bytes(data: bytes) -> str:
+    """sha256 of bytes, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def sha256_tree(path: str | Path) -> str:
     """sha256 of a file, or of a folder's files by relative name and content, in hex."""
     path = Path(path)
@@ -85,6 +90,13 @@ def atomic_write_bytes(path: str | Path, data: bytes) -> None:
 def atomic_write_text(path: str | Path, text: str) -> None:
     """``atomic_write_bytes`` of UTF-8 text, line ends as given."""
     atomic_write_bytes(path, text.encode("utf-8"))
+
+
+def shipped(name: str = ".") -> Path:
+    """A file or folder that comes with the package: its own copy, or in a checkout the original."""
+    package = Path(__file__).resolve().parent
+    installed = package / "assets"
+    return (installed if installed.is_dir() else package.parent) / name
 
 
 def cache_root() -> Path:

@@ -19,7 +19,7 @@ from rag_reliability.experiment.study import open_study
 from rag_reliability.generation.models import load_generator
 from rag_reliability.generation.packing import pack
 from rag_reliability.generation.prompt import prompt_ids
-from rag_reliability.generation.reading import ENDINGS, read_pairs, reading_messages
+from rag_reliability.generation.reading import N_ASKS, read_pairs, reading_messages
 from rag_reliability.generation.stance import yes_no_log_odds
 from rag_reliability.text import is_yes_no
 from tests.conftest import SMALL
@@ -66,7 +66,7 @@ def pairs():
 
 
 def test_packed_readings_equal_single_ones(generator, pairs):
-    packed = np.zeros((len(pairs), len(ENDINGS)))
+    packed = np.zeros((len(pairs), N_ASKS))
     for numbers, values in read_pairs(generator, pairs, progress=False):
         packed[numbers] = values
     single = np.array(

@@ -25,11 +25,13 @@ def generate(
     *,
     max_new_tokens: int = 96,
     batch_size: int = 8,
+    language: str = "en",
     progress: bool = True,
 ) -> list[str]:
     """Answer to each prompt (token ids), greedily, in the order given.
 
-    An answer cut off at ``max_new_tokens`` ends after its last complete sentence, if it has one.
+    An answer cut off at ``max_new_tokens`` ends after its last complete sentence, if it has one;
+    ``language`` is the code by which sentences are told apart.
     Equal prompts are generated once. Batches are formed from the sorted distinct prompts, so the
     same set of prompts and the same ``batch_size`` give the same answers in any order, on the
     same machine and thread count. They are not promised across batch sizes or other sets: in
@@ -50,7 +52,9 @@ def generate(
             for prompt, row in zip(batch, new.tolist(), strict=True):
                 kept = _until_end(row, generator)
                 tokens += len(kept)
-                answers[prompt] = _text(generator, kept, cut=len(kept) == max_new_tokens)
+                answers[prompt] = _text(
+                    generator, kept, language if len(kept) == max_new_tokens else None
+                )
             bar.update(len(batch))
             bar.set_postfix_str(f"{tokens / max(bar.format_dict['elapsed'], 1e-9):.0f} tokens/s")
     return [answers[tuple(prompt)] for prompt in prompts]
@@ -91,7 +95,7 @@ def batches(
         yield distinct[start : start + batch_size]
 
 
-def complete_sentences(text: str) -> str:
+def complete_sentences(text: str, language: str = "en") -> str:
     """``text`` up to its last complete sentence; all of it if there is none.
 
     A citation mark alone on the last line opened a sentence that was never written.
@@ -99,7 +103,7 @@ def complete_sentences(text: str) -> str:
     lines = text.strip().split("\n")
     if len(lines) > 1 and not strip_citations(lines[-1]):
         text = "\n".join(lines[:-1])
-    parts = sentences(text)
+    parts = sentences(text, language)
     if len(parts) < 2 or strip_citations(parts[-1]).rstrip("\"'”’)*").endswith((".", "!", "?")):
         return text.strip()
     return " ".join(parts[:-1])
@@ -134,6 +138,7 @@ def _until_end(row: list[int], generator: Generator) -> list[int]:
     return row[:stop]
 
 
-def _text(generator: Generator, ids: list[int], *, cut: bool) -> str:
+def _text(generator: Generator, ids: list[int], cut: str | None) -> str:
+    """The answer's text; where it was cut, its complete sentences in the language ``cut``."""
     text = plain(str(generator.tokenizer.decode(ids, skip_special_tokens=True))).strip()
-    return complete_sentences(text) if cut else text
+    return complete_sentences(text, cut) if cut else text

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rag_reliability.language import Language, english
 from rag_reliability.records import InputError
 from rag_reliability.text import plain
 
@@ -26,16 +27,6 @@ MAX_CHARS = 1600
 """Characters of a passage or question that the model is shown."""
 _MAX_BYTES = 2 * MAX_CHARS  # a token holds at least a byte, so this bounds tokens in any script
 
-SOURCE_WORDS = {
-    "peer_reviewed": "peer-reviewed research",
-    "government": "government health agency",
-    "established_news": "established news outlet",
-    "blog": "personal blog",
-    "user_generated": "post by an internet user",
-    "ai_generated": "AI-generated text",
-}
-"""Source types in plain words; other types are shown as they are written."""
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -47,48 +38,40 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to ask: the system message, and whether passages carry their source type."""
+    """One way to ask: whether passages carry their source type, and the system message says so."""
 
-    system: str
     show_source: bool = False
 
 
-_SYSTEM = "You answer questions using the passages you are given."
-ARMS: Mapping[str, Arm] = {
-    "plain": Arm(_SYSTEM),
-    "credibility_in_prompt": Arm(
-        f"{_SYSTEM} Their sources differ in reliability: believe research and government agencies "
-        "more than blogs, internet users and AI-generated text.",
-        show_source=True,
-    ),
-}
+ARMS: Mapping[str, Arm] = {"plain": Arm(), "credibility_in_prompt": Arm(show_source=True)}
 """The arms of an experiment by name."""
-# Chosen by reading answers to TREC health questions. An example mark ("like [2]") opened almost
-# every answer, whatever the passage; source types before the text made the model list passages
-# instead of answering; a licence to abstain was nearly always taken.
-_REQUEST = (
-    "Answer the question in one or two sentences using the passages. You must end each sentence "
-    "with the number of its passage in square brackets."
-)
 
 
-def build_messages(query: str, passages: Sequence[Passage], arm: str = "plain") -> list[Message]:
+def build_messages(
+    query: str,
+    passages: Sequence[Passage],
+    arm: str = "plain",
+    language: Language | None = None,
+) -> list[Message]:
     """System and user message that ask for a short, cited answer from numbered passages.
 
-    Without passages the question alone is asked, the same in every arm.
+    Without passages the question alone is asked, the same in every arm. language: whose words are
+    used (None: English).
 
     Raises InputError for an unknown arm.
     """
     if arm not in ARMS:
         raise InputError(f"unknown arm {arm!r}; known: {', '.join(ARMS)}")
-    question = f"Question: {one_line(query)}"
+    spoken = language or english()
+    words = spoken.answer
+    question = words.question.format(question=one_line(query))
     if not passages:
-        return _chat("You answer questions.", f"{question}\n\nAnswer in one or two sentences.")
+        return _chat(words.alone_system, f"{question}\n\n{words.alone_request}")
     numbered = "\n\n".join(
-        f"[{number}] {one_line(passage.text)}{_label(passage, ARMS[arm])}"
+        f"[{number}] {one_line(passage.text)}{_label(passage, ARMS[arm], spoken)}"
         for number, passage in enumerate(passages, 1)
     )
-    return _chat(ARMS[arm].system, f"{numbered}\n\n{question}\n\n{_REQUEST}")
+    return _chat(_system(ARMS[arm], spoken), f"{numbered}\n\n{question}\n\n{words.request}")
 
 
 def one_line(text: str, max_chars: int = MAX_CHARS) -> str:
@@ -164,11 +147,20 @@ def _template(tokenizer: PreTrainedTokenizerBase, roles: Sequence[str]) -> list[
     return pieces if re.findall(r"@@message \d+@@", str(text)) == marks else None
 
 
-def _label(passage: Passage, arm: Arm) -> str:
+def _system(arm: Arm, language: Language) -> str:
+    words = language.answer
+    if not arm.show_source:
+        return words.system
+    whom = {"trusted": language.trusted, "doubted": language.doubted}
+    return f"{words.system} {words.credibility.format(**whom)}"
+
+
+def _label(passage: Passage, arm: Arm, language: Language) -> str:
     if not arm.show_source:
         return ""
     kind = one_line(passage.source_type, 60)
-    return f" (Source: {SOURCE_WORDS.get(kind, kind.replace('_', ' ')) or 'unknown'})"
+    named = language.source_types.get(kind, kind.replace("_", " "))
+    return f" {language.answer.source.format(source=named or language.answer.unknown)}"
 
 
 def _chat(system: str, user: str) -> list[Message]:

@@ -15,50 +15,60 @@ from tqdm import tqdm
 from rag_reliability.generation.packing import packed_logits
 from rag_reliability.generation.prompt import Message, one_line, prompt_ids
 from rag_reliability.generation.stance import MAX_STANCE_CHARS, yes_no_spellings
+from rag_reliability.language import Language, english
 
 if TYPE_CHECKING:
     from rag_reliability.generation.models import Generator
 
-SYSTEM = "You answer health questions with Yes or No."
-ENDINGS = ("Answer Yes or No.", "Answer No or Yes.")
-"""Both orders are read and averaged: small models lean to the word named last."""
 WORDING = "2"
 """Raise when a prompt here changes: saved readings are known by it."""
+N_ASKS = 2
+"""Both orders of yes and no are read and averaged: small models lean to the word named last."""
 
 
-def reading_messages(question: str, passage: str) -> list[list[Message]]:
-    """One chat for each of ``ENDINGS``; an empty passage asks for what the model says unaided."""
+def reading_messages(
+    question: str, passage: str, language: Language | None = None
+) -> list[list[Message]]:
+    """One chat for each order of yes and no; an empty passage asks for what the model says unaided.
+
+    language: whose words are used (None: English).
+    """
+    words = (language or english()).stance
     asked = one_line(question)
     if passage:
-        asked = (
-            f"Passage: {one_line(passage, MAX_STANCE_CHARS)}\n\nAccording to the passage: {asked}"
-        )
+        shown = words.passage.format(passage=one_line(passage, MAX_STANCE_CHARS))
+        asked = f"{shown}\n\n{words.according_one.format(question=asked)}"
     return [
         [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": f"{asked} {ending}"},
+            {"role": "system", "content": words.system},
+            {"role": "user", "content": f"{asked} {ask}"},
         ]
-        for ending in ENDINGS
+        for ask in words.asks
     ]
 
 
 def read_pairs(
-    generator: Generator, pairs: Sequence[tuple[str, str]], *, progress: bool = True
+    generator: Generator,
+    pairs: Sequence[tuple[str, str]],
+    language: Language | None = None,
+    *,
+    progress: bool = True,
 ) -> Iterator[tuple[list[int], np.ndarray]]:
     """Log-odds of yes for (question, passage) pairs, as they are read.
 
-    Yields the numbers of some pairs and their readings, float64 (n, len(ENDINGS)): log P(yes) −
+    Yields the numbers of some pairs and their readings, float64 (n, N_ASKS): log P(yes) −
     log P(no) of the next token, the words' spellings summed. What the model says without a
     passage is read as the pair (question, ""); subtract it. Raises as ``packed_logits``.
     """
     import torch
 
-    yes, no = yes_no_spellings(generator)
+    yes, no = yes_no_spellings(generator, language)
     groups = [
-        [prompt_ids(generator, messages) for messages in reading_messages(*pair)] for pair in pairs
+        [prompt_ids(generator, messages) for messages in reading_messages(*pair, language)]
+        for pair in pairs
     ]
     with tqdm(total=len(pairs), unit="passage", desc="reading", disable=not progress) as bar:
         for numbers, logits in packed_logits(generator, groups):
             odds = torch.logsumexp(logits[:, yes], 1) - torch.logsumexp(logits[:, no], 1)
-            yield numbers, odds.double().numpy().reshape(len(numbers), len(ENDINGS))
+            yield numbers, odds.double().numpy().reshape(len(numbers), N_ASKS)
             bar.update(len(numbers))

@@ -9,6 +9,7 @@ import numpy as np
 
 from rag_reliability.generation.generate import first_logits
 from rag_reliability.generation.prompt import Message, Passage, one_line, plain_ids
+from rag_reliability.language import Language, english
 from rag_reliability.records import InputError
 
 if TYPE_CHECKING:
@@ -16,28 +17,29 @@ if TYPE_CHECKING:
 
 MAX_STANCE_CHARS = 700
 """Characters of each passage that the probe is shown."""
-YES = ("Yes", "yes", " Yes")
-NO = ("No", "no", " No")
 
 
-def stance_messages(query: str, passages: Sequence[Passage]) -> list[Message]:
+def stance_messages(
+    query: str, passages: Sequence[Passage], language: Language | None = None
+) -> list[Message]:
     """Messages that ask for yes or no according to the passages, or to nothing if there are none.
 
-    Source types are not shown.
+    Source types are not shown. language: whose words are used (None: English).
     """
-    shown = [f"Passage: {one_line(p.text, MAX_STANCE_CHARS)}" for p in passages]
-    according = "According to the passages" if len(shown) > 1 else "According to the passage"
+    words = (language or english()).stance
+    shown = [words.passage.format(passage=one_line(p.text, MAX_STANCE_CHARS)) for p in passages]
+    according = words.according_many if len(shown) > 1 else words.according_one
     question = one_line(query)
-    asked = f"{according}: {question}" if shown else question
-    user = "\n\n".join([*shown, f"{asked} Answer Yes or No."])
-    system = "You answer health questions with Yes or No."
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    asked = according.format(question=question) if shown else question
+    user = "\n\n".join([*shown, f"{asked} {words.asks[0]}"])
+    return [{"role": "system", "content": words.system}, {"role": "user", "content": user}]
 
 
 def yes_no_log_odds(
     generator: Generator,
     prompts: Sequence[Sequence[int]],
     *,
+    language: Language | None = None,
     batch_size: int = 4,
     progress: bool = False,
 ) -> np.ndarray:
@@ -51,7 +53,7 @@ def yes_no_log_odds(
     """
     import torch
 
-    yes, no = yes_no_spellings(generator)
+    yes, no = yes_no_spellings(generator, language)
     odds = {
         prompt: float(torch.logsumexp(row[yes], 0) - torch.logsumexp(row[no], 0))
         for prompt, row in first_logits(
@@ -61,12 +63,15 @@ def yes_no_log_odds(
     return np.array([odds[tuple(prompt)] for prompt in prompts], dtype=np.float64)
 
 
-def yes_no_spellings(generator: Generator) -> tuple[list[int], list[int]]:
-    """Tokens of the model that spell yes, and those that spell no.
+def yes_no_spellings(
+    generator: Generator, language: Language | None = None
+) -> tuple[list[int], list[int]]:
+    """Tokens of the model that spell a language's yes, and those that spell its no.
 
     Raises InputError when it has no one-token yes or no.
     """
-    return _spellings(generator, YES), _spellings(generator, NO)
+    words = (language or english()).stance
+    return _spellings(generator, words.yes), _spellings(generator, words.no)
 
 
 def _spellings(generator: Generator, words: Sequence[str]) -> list[int]:
