@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rag_reliability.language import Words
 from rag_reliability.text import strip_citations
 
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*(?:['’][^\W_]+)?")
@@ -105,12 +106,16 @@ def token_precision(claim: TextVector, other: TextVector) -> float:
     return token_recall(other, claim)
 
 
-def content_words(text: str) -> set[str]:
-    """Lower-case words and numbers of ``text`` that are not function words; negations are kept."""
-    return {w.replace("’", "'") for w in _WORD.findall(text.lower())} - set(_FUNCTION_WORDS.split())
+def content_words(text: str, words: Words | None = None) -> set[str]:
+    """Lower-case words and numbers of ``text`` that are not function words; negations are kept.
+
+    words: another language's; without function words in its list every word is content.
+    """
+    function = words.function_words if words else set(_FUNCTION_WORDS.split())
+    return {w.replace("’", "'") for w in _WORD.findall(text.lower())} - function
 
 
-def content_recall(claim: str, passage: str) -> float:
+def content_recall(claim: str, passage: str, words: Words | None = None) -> float:
     """Share of the claim's content words that the passage holds, |C ∩ P| / |C|; 0 for none."""
-    words = content_words(strip_citations(claim))
-    return len(words & content_words(passage)) / len(words) if words else 0.0
+    said = content_words(strip_citations(claim), words)
+    return len(said & content_words(passage, words)) / len(said) if said else 0.0

@@ -17,6 +17,7 @@ from rag_reliability.evaluation.grounding import (
 )
 from rag_reliability.evaluation.refusals import abstains, answer_sentences
 from rag_reliability.evaluation.spans import SpanFinder, lexical_span
+from rag_reliability.language import Words
 from rag_reliability.records import Answer, Claim, Corpus, InputError
 from rag_reliability.text import parse_citations, strip_citations
 
@@ -131,6 +132,7 @@ def score_answers(
     *,
     closed_book: Collection[str] = CLOSED_BOOK,
     find_span: SpanFinder = lexical_span,
+    words: Words | None = None,
 ) -> AnswerScores:
     """Every answer's metrics, and its sentences with their best passage.
 
@@ -138,7 +140,7 @@ def score_answers(
     trusted_grounding, citation_precision, citation_recall and adversarial_uptake. An answer
     abstains when it is empty, declines, or was shown no passage where passages were due: abstained
     is then 1 and every other metric 0, so that a mean always runs over all topics. correctness and
-    harm are given only for topics with claim pairs.
+    harm are given only for topics with claim pairs. words: the answers' language (None: English).
 
     Raises: InputError for an answer to an unknown topic or one that was shown an unknown document.
     """
@@ -148,12 +150,12 @@ def score_answers(
     sentence_rows: list[dict[str, object]] = []
     for answer in answers:
         closed = answer.system in closed_book
-        withheld = abstains(answer.text) or not (closed or answer.docnos)
-        said = [] if withheld else answer_sentences(answer.text)
+        withheld = abstains(answer.text, words) or not (closed or answer.docnos)
+        said = [] if withheld else answer_sentences(answer.text, words)
         claims = topics[answer.qid].claims
         verdicts = [judge.judge([strip_citations(s) for s in said], c) for c in claims]
         passages = [corpus.documents[corpus.docid[d]].content for d in answer.docnos]
-        grounds = ground_answer(said, passages, scorer, constants, find_span)
+        grounds = ground_answer(said, passages, scorer, constants, find_span, words)
         values = {"abstained": float(withheld)}
         if claims:
             values |= {"correctness": correctness(verdicts), "harm": harm(verdicts)}

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_reliability.evaluation.alignment import TextVectors, clean, token_precision, token_recall
 from rag_reliability.evaluation.grounding import ContrastConstants
+from rag_reliability.language import Words
 from rag_reliability.records import Claim
 
 # Closed-class negation, and common words by which English prose denies or doubts a claim.
@@ -51,15 +52,23 @@ class PairJudge:
     tokens to the answer (figures in ``configs/grounding.yaml``).
     """
 
-    def __init__(self, vectors: TextVectors, constants: ContrastConstants) -> None:
+    def __init__(
+        self, vectors: TextVectors, constants: ContrastConstants, words: Words | None = None
+    ) -> None:
         self.vectors = vectors
         self.constants = constants
+        self.words = words
 
     def judge(self, sentences: Sequence[str], claim: Claim) -> PairVerdict:
         """The verdict of all ``sentences`` together; neither for no sentences."""
         c = self.constants
         contrast, relatedness = pair_scores(
-            self.vectors, sentences, claim, temperature=c.temperature, cue_weight=c.cue_weight
+            self.vectors,
+            sentences,
+            claim,
+            temperature=c.temperature,
+            cue_weight=c.cue_weight,
+            words=self.words,
         )
         verdict = "neither"
         if relatedness >= c.floor and abs(contrast) > c.band:
@@ -74,6 +83,7 @@ def pair_scores(
     *,
     temperature: float,
     cue_weight: float,
+    words: Words | None = None,
 ) -> tuple[float, float]:
     """(contrast, relatedness) of sentences to a pair of claims; (0, −1) for no sentences."""
     read = [s for s in map(clean, sentences) if s]
@@ -83,12 +93,15 @@ def pair_scores(
     said = vectors.get(read)
     related = np.array([max(token_recall(gold, s), token_recall(false, s)) for s in said])
     aligned = np.array([token_precision(gold, s) - token_precision(false, s) for s in said])
-    turn = (polarity(claim.gold) - polarity(claim.false)) / 2
-    contrast = aligned + cue_weight * turn * np.array([polarity(s) for s in read])
+    turn = (polarity(claim.gold, words) - polarity(claim.false, words)) / 2
+    contrast = aligned + cue_weight * turn * np.array([polarity(s, words) for s in read])
     weights = np.exp((related - related.max()) / temperature)
     return round(float(weights @ contrast / weights.sum()), 6), round(float(related.max()), 6)
 
 
-def polarity(text: str) -> int:
-    """−1 where ``text`` holds a negation or a word of denial or doubt, else +1."""
-    return -1 if _CUES.search(text) else 1
+def polarity(text: str, words: Words | None = None) -> int:
+    """−1 where ``text`` holds a negation or a word of denial or doubt, else +1.
+
+    words: another language's; without expressions of denial in its list always +1.
+    """
+    return -1 if (words.denies(text) if words else _CUES.search(text)) else 1

@@ -11,6 +11,7 @@ from rag_reliability.evaluation.blend import groups
 from rag_reliability.evaluation.constants import CoverageConstants
 from rag_reliability.evaluation.signals import content_alignment, mark_tokens, polarity_gap
 from rag_reliability.evaluation.support import all_pairs, with_verbatim
+from rag_reliability.language import Words
 
 
 class CoverageScorer:
@@ -23,9 +24,12 @@ class CoverageScorer:
     counts.
     """
 
-    def __init__(self, vectors: TextVectors, constants: CoverageConstants) -> None:
+    def __init__(
+        self, vectors: TextVectors, constants: CoverageConstants, words: Words | None = None
+    ) -> None:
         self.vectors = vectors
         self.constants = constants
+        self.words = words
 
     def support(self, claims: Sequence[str], passages: Sequence[str]) -> np.ndarray:
         """Support in [0, 1], float64 (n_claims, n_passages); 0 where either side has no words."""
@@ -35,7 +39,7 @@ class CoverageScorer:
         """``support`` of each claim by the passage at its place, in [0, 1], float64 (n_pairs,)."""
         found = np.zeros(len(claims))
         for rows, left, right in groups(claims, passages):
-            parts = coverage_parts(self.vectors, left, right)
+            parts = coverage_parts(self.vectors, left, right, self.words)
             support = np.round(calibrated(*parts, self.constants), 4)
             np.maximum.at(found, rows, with_verbatim(support, left, right))
         return {"support": found}
@@ -48,12 +52,18 @@ def calibrated(alignment: np.ndarray, gap: np.ndarray, c: CoverageConstants) -> 
 
 
 def coverage_parts(
-    vectors: TextVectors, claims: Sequence[str], passages: Sequence[str]
+    vectors: TextVectors,
+    claims: Sequence[str],
+    passages: Sequence[str],
+    words: Words | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Content alignment and polarity gap of each pair, each float64 (n_pairs,)."""
     texts = [clean(t) for t in (*claims, *passages)]
     distinct = list(dict.fromkeys(texts))
-    marks = dict(zip(distinct, map(mark_tokens, vectors.encoder.tokens(distinct)), strict=True))
+    marks = {
+        text: mark_tokens(tokens, words)
+        for text, tokens in zip(distinct, vectors.encoder.tokens(distinct), strict=True)
+    }
     found = vectors.get(texts)
     rows = []
     for at in range(len(claims)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from rag_reliability.evaluation.alignment import clean
+from rag_reliability.language import Words
 
 _NUMBER = re.compile(r"(?<![\w.,])(?<![^\W\d_][-–])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\d])")
 _ANY_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
@@ -16,6 +17,7 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nor|neither|nobody|nothing|nowhere|cannot|without)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_SWAPPED = str.maketrans(",.", ".,")
 _UNITS = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
     fifteen sixteen seventeen eighteen nineteen
@@ -26,19 +28,28 @@ _SPELT = {word: str(n) for n, word in enumerate(_UNITS.split())} | {
 }
 
 
-def flags(claim: str, passage: str, span: str | None = None) -> tuple[str, ...]:
+def flags(
+    claim: str, passage: str, span: str | None = None, words: Words | None = None
+) -> tuple[str, ...]:
     """What ``claim`` has and its passage lacks: ``number: 40``, ``entity: Boston``, ``negation``.
 
     Numbers and names are looked for in the whole passage, whatever its letter case; a negation
     is compared with the supporting ``span`` alone (the passage without one), and flagged where one
-    side negates and the other does not. Number words to ninety count as numbers.
+    side negates and the other does not. Number words to ninety count as numbers, in English
+    alone. words: another language's negations and decimal mark.
     """
     said, given = clean(claim), clean(passage)
-    found = [f"number: {n}" for n in _missing_numbers(said, given)]
+    found = [f"number: {n}" for n in _missing_numbers(_marked(said, words), _marked(given, words))]
     found += [f"entity: {name}" for name in _missing_names(said, given)]
-    if negates(said) != negates(clean(span) if span else given):
+    denies = words.negates if words else negates
+    if denies(said) != denies(clean(span) if span else given):
         found.append("negation")
     return tuple(found)
+
+
+def _marked(text: str, words: Words | None) -> str:
+    """``text`` with numbers as English writes them: 1,000 and 2.5."""
+    return text.translate(_SWAPPED) if words and words.decimal == "," else text
 
 
 def negates(text: str) -> bool:

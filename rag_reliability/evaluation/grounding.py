@@ -25,6 +25,7 @@ from rag_reliability.evaluation.coverage import CoverageScorer
 from rag_reliability.evaluation.flags import flags
 from rag_reliability.evaluation.spans import SpanFinder, best_of, lexical_span
 from rag_reliability.evaluation.support import Bands, PairScorer, SupportScorer, band_of
+from rag_reliability.language import Words
 
 Default = BlendScorer | CoverageScorer
 
@@ -49,10 +50,15 @@ __all__ = [
 ]
 
 
-def default_scorer(vectors: TextVectors, constants: ScoringConstants) -> Default:
-    """The scorer that ``constants`` hold numbers for; its own ``constants`` are its bands."""
+def default_scorer(
+    vectors: TextVectors, constants: ScoringConstants, words: Words | None = None
+) -> Default:
+    """The scorer that ``constants`` hold numbers for; its own ``constants`` are its bands.
+
+    words: another language's; nothing was calibrated with them (None: English).
+    """
     if constants.coverage is not None:
-        return CoverageScorer(vectors, constants.coverage)
+        return CoverageScorer(vectors, constants.coverage, words)
     return BlendScorer(vectors, constants.blend)
 
 
@@ -114,10 +120,11 @@ def ground_answer(
     scorer: SupportScorer,
     bands: Bands,
     find_span: SpanFinder = lexical_span,
+    words: Words | None = None,
 ) -> Grounding:
     """Support of each sentence of an answer by each passage it was shown, its band and its span."""
     supports = scorer.support(sentences, passages).reshape(len(sentences), len(passages))
-    recalls = np.array([[content_recall(s, p) for p in passages] for s in sentences])
+    recalls = np.array([[content_recall(s, p, words) for p in passages] for s in sentences])
     best = [best_of(row) for row in supports]
     shown = [passages[j] if j >= 0 else "" for j in best]
     spans = [find_span(s, p) for s, p in zip(sentences, shown, strict=True)]
@@ -128,7 +135,7 @@ def ground_answer(
         tuple(band_of(float(row.max(initial=0.0)), bands) for row in supports),
         tuple(spans),
         tuple(
-            flags(s, p, span) if p else ()
+            flags(s, p, span, words) if p else ()
             for s, p, span in zip(sentences, shown, spans, strict=True)
         ),
     )

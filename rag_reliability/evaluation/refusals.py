@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag_reliability.language import Words
 from rag_reliability.text import sentences, strip_citations
 
 _REFUSALS = re.compile(
@@ -25,11 +26,16 @@ def has_word(text: str) -> bool:
     return any(c.isalnum() for c in text)
 
 
-def answer_sentences(text: str) -> list[str]:
-    """Sentences with at least one word, citation marks kept."""
-    return [s for s in sentences(text) if has_word(strip_citations(s))]
+def answer_sentences(text: str, words: Words | None = None) -> list[str]:
+    """Sentences with at least one word, citation marks kept; ``words`` None: English."""
+    found = sentences(text, words.splitter if words else "en")
+    return [s for s in found if has_word(strip_citations(s))]
 
 
-def abstains(text: str) -> bool:
-    """Whether ``text`` is empty or every sentence of it declines to answer."""
-    return all(_REFUSALS.search(s) for s in answer_sentences(text))
+def abstains(text: str, words: Words | None = None) -> bool:
+    """Whether ``text`` is empty or every sentence of it declines to answer.
+
+    words: another language's; without refusals in its list only an empty text abstains.
+    """
+    declines = words.declines if words else _REFUSALS.search
+    return all(declines(s) for s in answer_sentences(text, words))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_reliability.evaluation.alignment import content_words
+from rag_reliability.language import Words
 
 _MARKERS = "▁Ġ"  # how SentencePiece and byte-level BPE write a word's start; WordPiece has ##
 _NEGATION = frozenset(
@@ -36,8 +37,13 @@ class TokenMarks:
     sentence: np.ndarray
 
 
-def mark_tokens(tokens: Sequence[str]) -> TokenMarks:
-    """Marks of a text's tokens, as ``encoder.tokens`` spells them, each (n_tokens,)."""
+def mark_tokens(tokens: Sequence[str], words: Words | None = None) -> TokenMarks:
+    """Marks of a text's tokens, as ``encoder.tokens`` spells them, each (n_tokens,).
+
+    words: another language's; without negations in its list no token negates.
+    """
+    if words:
+        return _marks_by(words, tokens)
     bare = [t.removeprefix("##").strip(_MARKERS).lower() for t in tokens]
     known = {t: bool(content_words(t)) for t in set(bare)}
     content = np.array([known[t] for t in bare], dtype=bool)
@@ -47,6 +53,15 @@ def mark_tokens(tokens: Sequence[str]) -> TokenMarks:
     ]
     counted = content if content.any() else np.ones(len(bare), dtype=bool)
     return TokenMarks(counted, np.array(negation, dtype=bool), _sentence_numbers(bare))
+
+
+def _marks_by(words: Words, tokens: Sequence[str]) -> TokenMarks:
+    """Marks by a language's own lists. A word that the tokenizer splits is read piece by piece."""
+    bare = [t.removeprefix("##").strip(_MARKERS).lower() for t in tokens]
+    content = np.array([bool(content_words(t, words)) for t in bare], dtype=bool)
+    negation = np.array([t in words.negations for t in bare], dtype=bool)
+    counted = content if content.any() else np.ones(len(bare), dtype=bool)
+    return TokenMarks(counted, negation, _sentence_numbers(bare))
 
 
 def _sentence_numbers(tokens: Sequence[str]) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rag_reliability.evaluation.alignment import TextVectors, clean, content_recall
 from rag_reliability.evaluation.refusals import has_word
+from rag_reliability.language import Words
 from rag_reliability.text import sentences
 
 SpanFinder = Callable[[str, str], str]
@@ -21,13 +22,13 @@ LONG = 20_000
 A vector of more than some 5,000 tokens says little of any one claim, and takes 7 MB."""
 
 
-def pieces(passage: str) -> list[str]:
+def pieces(passage: str, words: Words | None = None) -> list[str]:
     """Sentences of a cleaned passage, cut to ``MAX_WORDS`` words; those without a word go."""
     found: list[str] = []
-    for sentence in sentences(clean(passage)):
-        words = sentence.split()
-        starts = range(0, len(words), MAX_WORDS)
-        found += [" ".join(words[i : i + MAX_WORDS]) for i in starts]
+    for sentence in sentences(clean(passage), words.splitter if words else "en"):
+        said = sentence.split()
+        starts = range(0, len(said), MAX_WORDS)
+        found += [" ".join(said[i : i + MAX_WORDS]) for i in starts]
     return [piece for piece in found if has_word(piece)]
 
 
@@ -46,12 +47,13 @@ def _cut(text: str, limit: int) -> Iterator[str]:
     yield text[start:]
 
 
-def lexical_span(claim: str, passage: str) -> str:
+def lexical_span(claim: str, passage: str, words: Words | None = None) -> str:
     """The piece with most of the claim's content words; the first of equals, "" for none."""
-    return max(pieces(passage), key=lambda piece: content_recall(claim, piece), default="")
+    found = pieces(passage, words)
+    return max(found, key=lambda piece: content_recall(claim, piece, words), default="")
 
 
-def vector_span(vectors: TextVectors) -> SpanFinder:
+def vector_span(vectors: TextVectors, words: Words | None = None) -> SpanFinder:
     """A finder by token alignment: the piece whose tokens, as read in their passage, align best.
 
     For a piece s the mean over the claim's tokens of the cosine with the nearest token of s; the
@@ -60,13 +62,13 @@ def vector_span(vectors: TextVectors) -> SpanFinder:
     """
 
     def find(claim: str, passage: str) -> str:
-        found, text = pieces(passage), clean(passage)
+        found, text = pieces(passage, words), clean(passage)
         if len(found) < 2 or len(text) > LONG or not has_word(clean(claim)):
-            return lexical_span(claim, passage)
+            return lexical_span(claim, passage, words)
         left, right = vectors.get([clean(claim), text])
         ends = np.cumsum([len(t) for t in vectors.encoder.tokens(found)])
         if ends[-1] != len(right.tokens):
-            return lexical_span(claim, passage)
+            return lexical_span(claim, passage, words)
         nearest = np.maximum.reduceat(left.tokens @ right.tokens.T, [0, *ends[:-1]], axis=1)
         return found[int(np.round(nearest.mean(axis=0), 4).argmax())]
 
