@@ -139,7 +139,7 @@ def parameters_from(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return scalars
 
 
-def _prepare_notebook() -> None:
+def prepare_notebook() -> None:
     """In a notebook, show figures that were made without pyplot, and long cells of tables whole."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
@@ -156,7 +156,7 @@ def open_study(parameters: Mapping[str, Any], *, say: Callable[[str], None] = pr
 
     A notebook passes ``globals()``. Raises InputError for unknown names and bad values.
     """
-    _prepare_notebook()
+    prepare_notebook()
     given = parameters_from(parameters)
     root = project_root()
     file = given.pop("config_file", "configs/paper.yaml")
