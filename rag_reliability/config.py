@@ -26,6 +26,10 @@ class ExperimentConfig(BaseModel):
     )
     priors: str = Field("configs/priors.yaml", description="prior tables by source type and spread")
     spread: str = Field("current", description="named spread of the priors")
+    language: str = Field("en", description="language of prompts and word lists, by its code")
+    languages: str = Field(
+        "configs/languages.yaml", description="file of the languages' prompts and word lists"
+    )
     unknown_prior: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="prior of a source type the table lacks; null refuses such documents"
     )

@@ -144,7 +144,7 @@ class Language(_Part):
     def believing(self, source_types: Mapping[str, str], trusted: str, doubted: str) -> Language:
         """This language for a taxonomy of its own; empty words leave this language's."""
         known = {**self.source_types, **source_types}
-        changed = {"source_types": known}
+        changed: dict[str, Any] = {"source_types": known}
         changed |= {"trusted": trusted, "doubted": doubted} if trusted and doubted else {}
         return self.model_copy(update=changed)
 

@@ -7,6 +7,8 @@ import unicodedata
 
 import sentencex
 
+from rag_reliability.language import Words
+
 _CITATION = re.compile(r"\s*\[\s*\d+(?:\s*[,;–-]\s*\d+)*\s*\]")
 _NUMBER = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
 
@@ -74,11 +76,16 @@ _OPENING = re.compile(
 )
 
 
-def is_yes_no(question: str) -> bool:
-    """Whether an English question reads as a yes/no question: it opens with an auxiliary verb.
+def is_yes_no(question: str, words: Words | None = None) -> bool:
+    """Whether a question reads as a yes/no question: in English it opens with an auxiliary verb.
 
     Looks at the last sentence. "Is it A or is it B?" is none; "Can I take A or B?" counts as one.
+    words: another language's, whose ``yes_no`` the last sentence must open with; without one no
+    question reads so.
     """
+    if words:
+        asked = sentences(question.strip(), words.splitter)[-1:]
+        return bool(words.yes_no and asked and re.match(words.yes_no, asked[0], re.IGNORECASE))
     last = sentences(question.strip())[-1:]
     if not last:
         return False

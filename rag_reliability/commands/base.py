@@ -10,6 +10,7 @@ from rag_reliability.records import InputError
 
 PAPER = "configs/paper.yaml"
 PAPER_RUN = "reports/paper"
+OWN = "configs/study.yaml"
 
 
 def config_command(commands: Any, name: str, run: Any, help_text: str) -> argparse.ArgumentParser:
@@ -48,7 +49,9 @@ def parameters(args: argparse.Namespace) -> dict[str, Any]:
             value = text
         if isinstance(value, list | dict):
             raise InputError(f"-p {name}: {text} is not one value; write lists as a,b")
-        values[name] = here(value) if name in ("corpus", "priors", "testbed") else value
+        values[name] = (
+            here(value) if name in ("corpus", "priors", "testbed", "languages") else value
+        )
     return values
 
 
@@ -56,9 +59,13 @@ def here(path: Any, *, written: bool = False) -> Any:
     """A path as the user means it: from the working directory if it is there, or is to be written.
 
     The study reads relative paths from the project's root, where configs name corpus and priors.
+    A project that ``init`` laid out has its own default config.
     """
     from rag_reliability.experiment.study import project_root
 
-    if not isinstance(path, str) or Path.cwd() == project_root():
+    root = project_root()
+    if path == PAPER and not (root / PAPER).is_file() and (root / OWN).is_file():
+        return OWN
+    if not isinstance(path, str) or Path.cwd() == root:
         return path
     return str(Path(path).resolve()) if written or Path(path).exists() else path

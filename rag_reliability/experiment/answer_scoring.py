@@ -31,6 +31,7 @@ from rag_reliability.experiment.answering import (
 from rag_reliability.experiment.scoring import save_tidy
 from rag_reliability.experiment.study import Study
 from rag_reliability.files import sha256_file
+from rag_reliability.language import Words
 
 GROUNDING = "configs/grounding.yaml"
 SCORER_ENCODER = "all-minilm-l6-v2"
@@ -44,10 +45,11 @@ class Scorer:
     judge: PairJudge
     constants: Bands
     find_span: SpanFinder
+    words: Words | None = None
 
 
 def load_scorer(study: Study) -> Scorer:
-    """The scorer of configs/grounding.yaml, which was calibrated for its own encoder.
+    """The scorer of configs/grounding.yaml, which was calibrated for its own encoder, in English.
 
     It does not follow ``encoder``: another retriever must not change the measuring rod.
     """
@@ -55,15 +57,17 @@ def load_scorer(study: Study) -> Scorer:
 
     constants = load_constants(study.path(GROUNDING))
     vectors = TextVectors(load_encoder(modelstore.resolve(SCORER_ENCODER).path))
-    support = default_scorer(vectors, constants)
-    judge = PairJudge(vectors, constants.contrast)
-    return Scorer(support, judge, support.constants, vector_span(vectors))
+    words = study.language.words
+    support = default_scorer(vectors, constants, words)
+    judge = PairJudge(vectors, constants.contrast, words)
+    return Scorer(support, judge, support.constants, vector_span(vectors, words), words)
 
 
 def sentence_table(text: str, passages: Sequence[str], scorer: Scorer) -> pd.DataFrame:
     """Support of each sentence of one answer: sentence, best_passage, support, band, …."""
-    said = answer_sentences(text)
-    return ground_answer(said, passages, scorer.support, scorer.constants, scorer.find_span).table
+    said = answer_sentences(text, scorer.words)
+    parts = (scorer.support, scorer.constants, scorer.find_span, scorer.words)
+    return ground_answer(said, passages, *parts).table
 
 
 def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -83,6 +87,7 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
             scorer.judge,
             scorer.constants,
             find_span=scorer.find_span,
+            words=scorer.words,
         )
         save_tidy(scores.metrics, folder / outputs[0])
         save_tidy(_stance_scores(study), folder / outputs[1])
@@ -99,6 +104,7 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
             "corpus": study.corpus_digest,
             "encoder": study.model_sha(SCORER_ENCODER),
             "constants": sha256_file(study.path(GROUNDING)),
+            "language": study.language.digest,
         },
         code=(
             "evaluation",

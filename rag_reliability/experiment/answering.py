@@ -60,6 +60,7 @@ def answers_stage(study: Study) -> list[Answer]:
             [answer_prompt(study, generator, answer) for answer in blank],
             max_new_tokens=study.config.max_new_tokens,
             batch_size=study.config.batch_size,
+            language=study.language.splitter,
             progress=True,
         )
         rows = [asdict(a) | {"text": text} for a, text in zip(blank, texts, strict=True)]
@@ -81,6 +82,7 @@ def answers_stage(study: Study) -> list[Answer]:
                 if s in runs
             },
             "generator": study.model_sha(config.generator),
+            "language": study.language.digest,
             **{
                 name: getattr(config, name)
                 for name in ("answer_systems", "arms", "max_new_tokens", "batch_size")
@@ -99,7 +101,7 @@ def answer_prompt(study: Study, generator: Generator, answer: Answer) -> list[in
     corpus = study.corpus
     query = next(t.query for t in corpus.topics if t.qid == answer.qid)
     passages = [passage(corpus.documents[corpus.docid[d]]) for d in answer.docnos]
-    return prompt_ids(generator, build_messages(query, passages, answer.arm))
+    return prompt_ids(generator, build_messages(query, passages, answer.arm, study.language))
 
 
 def read_answers(path: Path) -> list[Answer]:
@@ -124,14 +126,20 @@ def stance_stage(study: Study) -> pd.DataFrame:
             prompt_ids(
                 generator,
                 stance_messages(
-                    query[qid], [passage(corpus.documents[corpus.docid[d]]) for d in docnos]
+                    query[qid],
+                    [passage(corpus.documents[corpus.docid[d]]) for d in docnos],
+                    study.language,
                 ),
             )
             for _, qid, docnos in rows
         ]
         frame = pd.DataFrame([row[:2] for row in rows], columns=["system", "qid"])
         frame["log_odds"] = yes_no_log_odds(
-            generator, prompts, batch_size=STANCE_BATCH, progress=True
+            generator,
+            prompts,
+            language=study.language,
+            batch_size=STANCE_BATCH,
+            progress=True,
         )
         path = folder / "answers" / "stance.csv"
         path.parent.mkdir(parents=True)
@@ -145,6 +153,7 @@ def stance_stage(study: Study) -> pd.DataFrame:
             "corpus": study.corpus_digest,
             "runs": {s: {q: d[: config.k] for q, d in run.items()} for s, run in runs.items()},
             "generator": study.model_sha(config.generator),
+            "language": study.language.digest,
             "batch_size": STANCE_BATCH,
         },
         code=_CODE,

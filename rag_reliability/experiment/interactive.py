@@ -120,13 +120,14 @@ def ask(study: Study, query: str, system: str, arm: str) -> str:
     known("--arm", (arm,), tuple(ARMS))  # refuse before searching, not after
     modelstore.resolve(study.config.generator)
     hits = find(study, query, system)
-    messages = build_messages(query, [passage(h.document) for h in hits], arm)
+    messages = build_messages(query, [passage(h.document) for h in hits], arm, study.language)
     generator = load_generator(study.config.generator)
     text = generate(
         generator,
         [prompt_ids(generator, messages)],
         max_new_tokens=study.config.max_new_tokens,
         batch_size=1,
+        language=study.language.splitter,
         progress=False,
     )[0]
     return f"{_supported(study, text, hits)}\n\nsources\n{listing(hits)}"

@@ -128,9 +128,9 @@ def type_prior(study: Study, table: Mapping[str, float] | None = None) -> np.nda
 
 
 def low_tier(study: Study) -> set[str]:
-    """Docnos of low-tier documents: those with a prior of at most .5 in the `current` spread."""
-    prior = type_prior(study, study.priors.table("current"))
-    return set(study.corpus.docnos[prior <= 0.5].tolist())
+    """Docnos of low-tier documents: by default a prior of at most .5 in the `current` spread."""
+    prior = type_prior(study, study.priors.table(study.taxonomy.reference))
+    return set(study.corpus.docnos[prior <= study.taxonomy.low_at].tolist())
 
 
 def needed_depth(study: Study) -> int:

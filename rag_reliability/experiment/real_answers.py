@@ -60,6 +60,7 @@ def real_answers_stage(bed: Study, n: int) -> pd.DataFrame:
             scorer.judge,
             scorer.constants,
             find_span=scorer.find_span,
+            words=scorer.words,
         )
         save_tidy(scores.metrics, folder / METRICS)
         save_tidy(stance_scores(bed, shown), folder / STANCE)
@@ -78,6 +79,7 @@ def real_answers_stage(bed: Study, n: int) -> pd.DataFrame:
             "batch_size": [config.batch_size, STANCE_BATCH],
             "scorer": bed.model_sha(SCORER_ENCODER),
             "constants": sha256_file(bed.path(GROUNDING)),
+            "language": bed.language.digest,
         },
         code=("generation", "evaluation", "modelstore", "text.py", "records.py", "experiment"),
         libraries=("torch", "transformers", "sentence-transformers", "sentencex"),

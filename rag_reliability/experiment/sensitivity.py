@@ -61,9 +61,9 @@ def _pair(study: Study, prior: np.ndarray) -> dict[str, System]:
 
 
 def spread_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
-    """λ^γ of the `current` table: γ = 0 is similarity alone, 1 the table itself."""
+    """λ^γ of the reference table (`current`): γ = 0 is similarity alone, 1 the table itself."""
     for gamma in GAMMAS:
-        prior = type_prior(study, temper(study.priors.table("current"), gamma))
+        prior = type_prior(study, temper(study.priors.table(study.taxonomy.reference), gamma))
         for name, system in _pair(study, prior).items():
             frame = _scored(study, found, system, name, study.config.k)
             yield frame.assign(gamma=gamma)
@@ -129,7 +129,7 @@ def spoofing_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
 
 def _spoofed(study: Study, found: Candidates, rate: float, seed: int) -> pd.DataFrame:
     """All three systems when a share ``rate`` of the adversaries is spoofed in one draw."""
-    spoofed = spoof_labels(study.corpus, rate, seed=seed)
+    spoofed = spoof_labels(study.corpus, rate, target_types=study.taxonomy.trusted, seed=seed)
     # The declared types are the index's partitions, so a lie about them needs its own pool.
     types = effective_types(spoofed.source_types, spoofed.sources, study.priors.sources)
     pool = PartitionedIndex.build(found.doc_vecs, types).search(

@@ -16,7 +16,8 @@ import numpy as np
 
 from rag_reliability import modelstore
 from rag_reliability.experiment.study import Study
-from rag_reliability.files import cache_root
+from rag_reliability.files import cache_root, sha256_bytes
+from rag_reliability.language import Language, english
 from rag_reliability.text import is_yes_no, sentences
 
 CLAIM_SOURCES = 2
@@ -61,9 +62,13 @@ class StanceReadings:
 
 @dataclass(frozen=True)
 class GeneratorStance:
-    """The local generator's own yes or no (``generation.reading``); loaded when first needed."""
+    """The local generator's own yes or no (``generation.reading``); loaded when first needed.
+
+    language: whose words it is asked in (None: English).
+    """
 
     name: str
+    language: Language | None = None
 
     @property
     def key(self) -> str:
@@ -71,14 +76,15 @@ class GeneratorStance:
         from rag_reliability.generation.models import compute_dtype
         from rag_reliability.generation.reading import WORDING
 
-        return f"{modelstore.resolve(self.name).sha256}-{compute_dtype()}-{WORDING}"
+        key = f"{modelstore.resolve(self.name).sha256}-{compute_dtype()}-{WORDING}"
+        return f"{key}{_asked_in(self.language)}"
 
     def read(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], np.ndarray]]:
         """Readings of ``pairs``, longest first."""
         from rag_reliability.generation.models import load_generator
         from rag_reliability.generation.reading import read_pairs
 
-        yield from read_pairs(load_generator(self.name), pairs)
+        yield from read_pairs(load_generator(self.name), pairs, self.language)
 
 
 @dataclass(frozen=True)
@@ -86,35 +92,44 @@ class EntailmentStance:
     """An NLI model in the same place: log P(entails yes) − log P(entails no), by path or id.
 
     The hypotheses quote the question, so any topic can be read without rewriting it as a claim.
-    An empty passage entails nothing and reads 0.
+    An empty passage entails nothing and reads 0. language: as in ``GeneratorStance``.
     """
 
     name: str
+    language: Language | None = None
 
     @property
     def key(self) -> str:
         """Model and wording."""
-        return f"{modelstore.resolve(self.name).sha256}-entailment-1"
+        return f"{modelstore.resolve(self.name).sha256}-entailment-1{_asked_in(self.language)}"
 
     def read(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], np.ndarray]]:
         """Readings of ``pairs`` in blocks, in order."""
         from rag_reliability.evaluation.nli import load_nli
 
         scorer = load_nli(modelstore.resolve(self.name).path)
+        words = (self.language or english()).stance
         for start in range(0, len(pairs), _BLOCK):
             block = list(pairs[start : start + _BLOCK])
             passages = [passage for _, passage in block]
             yes, no = (
                 scorer.probabilities(
-                    [f'The answer to the question "{q}" is {word}.' for q, _ in block], passages
+                    [words.hypothesis.format(question=q, answer=word) for q, _ in block], passages
                 )["entailment"]
-                for word in ("yes", "no")
+                for word in words.yes_no
             )
             odds = np.log(np.maximum(yes, _LEAST)) - np.log(np.maximum(no, _LEAST))
             yield list(range(start, start + len(block))), odds[:, None]
 
 
-def stance_reader(name: str) -> Stance:
+def _asked_in(language: Language | None) -> str:
+    """What another language adds to a reading's key: its prompts' hash; English adds nothing."""
+    if language is None or language.stance == english().stance:
+        return ""
+    return f"-{language.code}-{sha256_bytes(language.stance.model_dump_json().encode())[:16]}"
+
+
+def stance_reader(name: str, language: Language | None = None) -> Stance:
     """The reader for a model by catalogue name, path or hub id: NLI if it classifies sequences.
 
     Raises InputError when the model is not here.
@@ -123,8 +138,8 @@ def stance_reader(name: str) -> Stance:
     if config.is_file():
         kinds = json.loads(config.read_text(encoding="utf-8")).get("architectures") or [""]
         if kinds[0].endswith("ForSequenceClassification"):
-            return EntailmentStance(name)
-    return GeneratorStance(name)
+            return EntailmentStance(name, language)
+    return GeneratorStance(name, language)
 
 
 def read_stances(
@@ -216,7 +231,10 @@ def pool_stances(
     topics = {topic.qid: topic for topic in study.corpus.topics}
     chosen = [topics[qid] for qid in qids]
     near = docids[:, :depth].tolist()
-    open_ended = [topic.stance is None and not is_yes_no(topic.query) for topic in chosen]
+    open_ended = [
+        topic.stance is None and not is_yes_no(topic.query, study.language.words)
+        for topic in chosen
+    ]
     verified = [
         [documents[d].content for d in row if d >= 0 and documents[d].verified][:CLAIM_SOURCES]
         if wanted
@@ -230,7 +248,7 @@ def pool_stances(
     ]
     texts = [[documents[d].content if d >= 0 else None for d in row] for row in near]
     config = study.config
-    reader = stance_reader(config.stance_model or config.generator)
+    reader = stance_reader(config.stance_model or config.generator, study.language)
     return read_stances(questions, texts, reader)
 
 
@@ -244,7 +262,8 @@ def claim_questions(
     """
     from rag_reliability.retrieval.encode import load_encoder
 
-    told = [[_statements(text) for text in row] for row in passages]
+    spoken = study.language
+    told = [[_statements(text, spoken.splitter) for text in row] for row in passages]
     flat = [sentence for row in told for found in row for sentence in found]
     if not flat:
         return [[] for _ in queries]
@@ -256,10 +275,12 @@ def claim_questions(
         for found in row:
             sims = [float(query @ next(vectors)) for _ in found]
             if sims:
-                asked.append(f'Is this true: "{found[int(np.argmax(sims))]}"')
+                asked.append(spoken.stance.claim.format(claim=found[int(np.argmax(sims))]))
         questions.append(asked)
     return questions
 
 
-def _statements(text: str) -> list[str]:
-    return [s for s in sentences(text) if not s.endswith("?") and 5 <= len(s.split()) <= 60]
+def _statements(text: str, language: str) -> list[str]:
+    return [
+        s for s in sentences(text, language) if not s.endswith("?") and 5 <= len(s.split()) <= 60
+    ]

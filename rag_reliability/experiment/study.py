@@ -15,19 +15,29 @@ from rag_reliability import modelstore
 from rag_reliability.artefacts import StageResult, Store, stage_key
 from rag_reliability.config import ExperimentConfig, load_config
 from rag_reliability.datasets.read import read_corpus
-from rag_reliability.files import sha256_file
+from rag_reliability.files import sha256_file, shipped
+from rag_reliability.language import Language, load_language
 from rag_reliability.records import Corpus, InputError
 from rag_reliability.reliability.priors import PriorTables, load_priors
+from rag_reliability.reliability.taxonomy import Taxonomy, load_taxonomy
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def project_root() -> Path:
-    """The folder that holds ``configs/``: the nearest above the working directory, else ours."""
+    """The folder that holds ``configs/``: the nearest above the working directory, else ours.
+
+    Ours is the checkout, or what an installed package brings along (``files.shipped``).
+    """
     for folder in (Path.cwd(), *Path.cwd().parents):
         if (folder / "configs" / "priors.yaml").is_file():
             return folder
-    return PACKAGE.parent
+    return shipped()
+
+
+def outputs_root(root: Path) -> Path:
+    """Where relative output folders lie: the project, or the working directory if there is none."""
+    return Path.cwd() if root == shipped() and root != PACKAGE.parent else root
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +78,31 @@ class Study:
                 digest.update(f"{file.relative_to(folder)} {sha256_file(file)}\n".encode())
         return digest.hexdigest()
 
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        """Names and words of source types, and which count as low or trusted."""
+        return load_taxonomy(self.path(self.config.priors), self.priors, self.config.spread)
+
+    @cached_property
+    def language(self) -> Language:
+        """Prompts and word lists, with this taxonomy's words for its source types."""
+        spoken = load_language(self.path(self.config.languages), self.config.language)
+        own = {kind: words.prompt for kind, words in self.taxonomy.types.items() if words.prompt}
+        trusted, doubted = self.taxonomy.whom or ("", "")
+        if not trusted and not set(self.priors.known_types) <= set(spoken.source_types):
+            names = {**spoken.source_types, **own}
+            trusted, doubted = (
+                ", ".join(names.get(kind, kind.replace("_", " ")) for kind in kinds)
+                for kinds in self._by_tier()
+            )
+        return spoken.believing(own, trusted, doubted)
+
+    def _by_tier(self) -> tuple[list[str], list[str]]:
+        """Source types above the low tier and in it, in the table's order."""
+        table = self.priors.table(self.taxonomy.reference)
+        high = [kind for kind, prior in table.items() if prior > self.taxonomy.low_at]
+        return high, [kind for kind in table if kind not in high]
+
     @property
     def table(self) -> Mapping[str, float]:
         """Prior of each source type under the config's spread."""
@@ -79,8 +114,12 @@ class Study:
         return self.store.run_dir
 
     def path(self, name: str) -> Path:
-        """A config path, read relative to the project's root."""
-        return self.root / Path(name).expanduser()
+        """A config path, read relative to the project's root.
+
+        A file under ``configs/`` that the project has not got is the package's own.
+        """
+        own = self.root / Path(name).expanduser()
+        return shipped(name) if name.startswith("configs/") and not own.exists() else own
 
     def model_sha(self, name: str) -> str:
         """Hash of a model's weights: what an artefact made with it depends on."""
@@ -162,4 +201,4 @@ def open_study(parameters: Mapping[str, Any], *, say: Callable[[str], None] = pr
     file = given.pop("config_file", "configs/paper.yaml")
     out = given.pop("out", "reports/paper")
     config = load_config(root / str(file), **given)
-    return Study(config, Store(root / str(out), say=say), root)
+    return Study(config, Store(outputs_root(root) / str(out), say=say), root)

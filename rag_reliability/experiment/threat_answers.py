@@ -51,7 +51,12 @@ def threat_answers_stage(study: Study, plan: ThreatPlan) -> pd.DataFrame:
         stances = probed(study, shown)
         scorer = load_scorer(study)
         scores = score_answers(
-            answers, study.corpus, scorer.support, scorer.judge, scorer.constants
+            answers,
+            study.corpus,
+            scorer.support,
+            scorer.judge,
+            scorer.constants,
+            words=scorer.words,
         ).metrics
         truths = {t.qid: t.stance for t in study.corpus.topics}
         none = stances[stances["system"] == NO_PASSAGES].set_index("qid")["log_odds"].to_dict()
@@ -72,6 +77,7 @@ def threat_answers_stage(study: Study, plan: ThreatPlan) -> pd.DataFrame:
         inputs={
             **threat_inputs(study, ends, settings),
             "generator": study.model_sha(study.config.generator),
+            "language": study.language.digest,
             **{n: getattr(study.config, n) for n in ("max_new_tokens", "batch_size")},
         },
         code=("generation", "evaluation", "reliability", "experiment", "retrieval", "records.py"),
@@ -111,6 +117,7 @@ def generated(study: Study, shown: Shown) -> list[Answer]:
         [answer_prompt(study, generator, answer) for answer in blank],
         max_new_tokens=study.config.max_new_tokens,
         batch_size=study.config.batch_size,
+        language=study.language.splitter,
         progress=True,
     )
     text = dict(zip(sets, texts, strict=True))
@@ -132,11 +139,17 @@ def probed(study: Study, shown: Shown) -> pd.DataFrame:
     prompts = [
         prompt_ids(
             generator,
-            stance_messages(query[qid], [passage(corpus.documents[corpus.docid[d]]) for d in docs]),
+            stance_messages(
+                query[qid],
+                [passage(corpus.documents[corpus.docid[d]]) for d in docs],
+                study.language,
+            ),
         )
         for (_, qid), docs in rows.items()
     ]
-    odds = yes_no_log_odds(generator, prompts, batch_size=STANCE_BATCH, progress=True)
+    odds = yes_no_log_odds(
+        generator, prompts, language=study.language, batch_size=STANCE_BATCH, progress=True
+    )
     return frame.assign(log_odds=odds)
 
 

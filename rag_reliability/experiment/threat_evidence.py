@@ -132,7 +132,10 @@ def _lexical(study: Study, qids: Sequence[str], docids: np.ndarray, window: int)
     from rag_reliability.retrieval.lexical import LexicalIndex
 
     query = {t.qid: t.query for t in study.corpus.topics}
-    index = LexicalIndex.build(_texts(study))
+    words = study.language.words
+    index = LexicalIndex.build(
+        _texts(study), stopwords=sorted(words.function_words) if words else None
+    )
     return Reading(index.scores([query[qid] for qid in qids], docids))
 
 
@@ -145,6 +148,8 @@ def _copies(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) 
 def _conflicts(study: Study, qids: Sequence[str], docids: np.ndarray, window: int) -> Reading:
     from rag_reliability.reliability.copies import conflicts
 
+    if study.language.words is not None:  # the words that tell a contradiction are English
+        return Reading(np.zeros((*docids.shape, docids.shape[1]), dtype=bool))
     found = conflicts(_texts(study), docids[:, :window])
     return Reading(_padded(found, (*docids.shape, docids.shape[1]), False))
 

@@ -57,7 +57,11 @@ def draw_states(
     # The draw looks at adversarial documents only, so the rest need not be carried along.
     alone = replace(corpus, documents=tuple(corpus.documents[i] for i in adversaries))
     cells = [(spoof, leak, seed) for spoof in spoofs for leak in leaks for seed in seeds]
-    drawn = [spoof_labels(alone, spoof, leak=leak, seed=seed) for spoof, leak, seed in cells]
+    trusted = study.taxonomy.trusted
+    drawn = [
+        spoof_labels(alone, spoof, target_types=trusted, leak=leak, seed=seed)
+        for spoof, leak, seed in cells
+    ]
     spoof, leak, seed = (np.array(column) for column in zip(*cells, strict=True))
     return States(
         spoof=spoof.astype(np.float64),

@@ -58,8 +58,8 @@ def load_priors(path: str | Path) -> PriorTables:
         ) from error
     sections: dict[str, yaml.Node] = {}
     for key, value in items(root, path, "the file"):
-        if key not in ("spreads", "sources"):
-            raise at_line(path, value, f"unknown key {key!r}; expected spreads, sources")
+        if key not in ("spreads", "sources", "taxonomy"):  # the last is ``taxonomy``'s to read
+            raise at_line(path, value, f"unknown key {key!r}; expected spreads, sources, taxonomy")
         sections[key] = value
     if "spreads" not in sections:
         raise InputError(f"{path}: expected a key 'spreads'")

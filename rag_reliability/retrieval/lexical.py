@@ -27,6 +27,7 @@ class LexicalIndex:
     n_docs: int
     index: Any
     stemmer: Stemmer | None = None
+    stopwords: Sequence[str] | None = None
 
     @classmethod
     def build(
@@ -36,8 +37,9 @@ class LexicalIndex:
         k1: float = 1.5,
         b: float = 0.75,
         stemmer: Stemmer | None = None,
+        stopwords: Sequence[str] | None = None,
     ) -> LexicalIndex:
-        """Index over ``texts``, one for each docid.
+        """Index over ``texts``, one for each docid. stopwords: another language's (None: English).
 
         Raises: InputError for k1 < 0, b outside [0, 1] or texts without a single word.
         """
@@ -45,7 +47,7 @@ class LexicalIndex:
 
         if k1 < 0 or not 0 <= b <= 1:
             raise InputError(f"k1 = {k1}, b = {b}; expected k1 >= 0 and 0 <= b <= 1")
-        words = _words(texts, stemmer)
+        words = _words(texts, stemmer, stopwords)
         if not any(words):
             raise InputError(f"none of {len(texts)} texts holds a word; expected words to index")
         index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64", backend="numpy")
@@ -53,7 +55,7 @@ class LexicalIndex:
         vocabulary = {word: i for i, word in enumerate(dict.fromkeys(w for t in words for w in t))}
         ids = [[vocabulary[word] for word in text] for text in words]
         index.index((ids, vocabulary), show_progress=False)
-        return cls(len(texts), index, stemmer)
+        return cls(len(texts), index, stemmer, stopwords)
 
     def scores(self, queries: Sequence[str], docids: np.ndarray) -> np.ndarray:
         """BM25 score of each candidate, float64 (n_topics, m) >= 0; 0 at padding.
@@ -63,7 +65,7 @@ class LexicalIndex:
         if len(queries) != len(docids):
             raise ValueError(f"{len(queries)} queries for docids of {len(docids)} topics")
         found = np.zeros(docids.shape)
-        for t, words in enumerate(_words(queries, self.stemmer)):
+        for t, words in enumerate(_words(queries, self.stemmer, self.stopwords)):
             found[t] = np.where(docids[t] >= 0, self._all(words)[docids[t]], 0.0)
         return found
 
@@ -79,7 +81,7 @@ class LexicalIndex:
             raise InputError(f"k = {k}; expected a whole number >= 1")
         docids = np.full((len(queries), k), -1, dtype=np.int64)
         sims = np.full((len(queries), k), -np.inf)
-        for t, words in enumerate(_words(queries, self.stemmer)):
+        for t, words in enumerate(_words(queries, self.stemmer, self.stopwords)):
             scores = self._all(words)
             top = np.argsort(-scores, kind="stable")[:k]
             top = top[scores[top] > 0]
@@ -94,8 +96,11 @@ class LexicalIndex:
         return np.asarray(self.index.get_scores_from_ids(known), dtype=np.float64)
 
 
-def _words(texts: Sequence[str], stemmer: Stemmer | None) -> list[list[str]]:
+def _words(
+    texts: Sequence[str], stemmer: Stemmer | None, stopwords: Sequence[str] | None
+) -> list[list[str]]:
     import bm25s
 
-    words = bm25s.tokenize(list(texts), stopwords="english", return_ids=False, show_progress=False)
+    left_out: Any = "english" if stopwords is None else list(stopwords)
+    words = bm25s.tokenize(list(texts), stopwords=left_out, return_ids=False, show_progress=False)
     return [stemmer(text) if text else [] for text in words] if stemmer else words
