@@ -13,16 +13,25 @@ from rag_reliability.evaluation.alignment import TextVectors
 from rag_reliability.evaluation.answers import (
     abstains,
     adversarial_uptake,
-    citation_precision,
-    citation_recall,
     correctness,
     grounding,
     harm,
     score_answers,
     trusted_grounding,
 )
+from rag_reliability.evaluation.citations import (
+    Entails,
+    citation_precision,
+    citation_recall,
+    entailment,
+)
 from rag_reliability.evaluation.contrast import PairJudge, PairVerdict, polarity
-from rag_reliability.evaluation.grounding import BlendScorer, ScoringConstants, load_constants
+from rag_reliability.evaluation.grounding import (
+    BlendScorer,
+    CoverageScorer,
+    ScoringConstants,
+    load_constants,
+)
 from rag_reliability.records import Answer, Claim, Corpus, Document, InputError, Topic
 from rag_reliability.retrieval.encode import load_encoder
 
@@ -55,13 +64,41 @@ def test_grounding_by_hand() -> None:
     assert grounding(np.zeros((0, 3))) == grounding(np.zeros((2, 0))) == 0
 
 
+def _by_table(*supporting: tuple[int, tuple[int, ...]]) -> Entails:
+    return lambda sentence, passages: (sentence, passages) in supporting
+
+
 def test_citations_by_hand() -> None:
-    cited = [[0, 1], [2], []]
-    # sentence 1: one of its two is enough; 2: supported; 3: cites nothing
-    assert citation_recall(SUPPORTS, cited, 0.7) == pytest.approx(2 / 3)
-    assert citation_precision(SUPPORTS, cited, 0.7) == pytest.approx(2 / 3)
-    assert citation_precision(SUPPORTS, [[], [], []], 0.7) == 0
-    assert citation_recall(np.zeros((0, 3)), [], 0.7) == 0
+    # sentence 0 cites two passages that support it only together; sentence 1 cites one that does
+    # alone and one that adds nothing; sentence 2 two that do not support it; sentence 3 nothing
+    cited = [[1, 0], [0, 2], [1, 2], []]
+    entails = _by_table((0, (0, 1)), (1, (0,)), (1, (0, 2)))
+    assert citation_recall(cited, entails) == pytest.approx(2 / 4)
+    # of six citations both of sentence 0 are needed, and the first of sentence 1
+    assert citation_precision(cited, entails) == pytest.approx(3 / 6)
+    # a citation that supports alone counts, though the others would do without it
+    alike = _by_table((0, (0,)), (0, (1,)), (0, (0, 1)))
+    assert citation_precision([[0, 1]], alike) == 1
+    # supported by one passage, but not by both read together: ALCE counts neither
+    assert citation_precision([[0, 1]], _by_table((0, (0,)))) == 0
+    assert citation_recall([[0, 1]], _by_table((0, (0,)))) == 0
+    assert citation_precision([[], []], entails) == citation_recall([], entails) == 0
+
+
+def test_citations_support_together_what_neither_supports_alone(
+    vectors: TextVectors, constants: ScoringConstants
+) -> None:
+    assert constants.coverage is not None
+    said = ["Honey soothes a night cough and zinc lozenges shorten a common cold [2][1]."]
+    passages = ["Honey soothes a night cough in small children", "Zinc lozenges shorten a cold."]
+    scorer = CoverageScorer(vectors, constants.coverage)
+    supports, together = scorer.support(said, passages), scorer.support(said, [" ".join(passages)])
+    threshold = float(supports.max() + together[0, 0]) / 2
+    assert supports.max() < threshold < together[0, 0]
+    entails = entailment(supports, threshold, said, passages, scorer)
+    assert not entails(0, (0,)) and not entails(0, (1,)) and entails(0, (0, 1))
+    assert citation_recall([[1, 0]], entails) == citation_precision([[1, 0]], entails) == 1
+    assert citation_recall([[0]], entails) == citation_precision([[0]], entails) == 0
 
 
 def test_uptake_by_hand() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from rag_reliability.evaluation.citations import citation_precision, citation_recall, entailment
 from rag_reliability.evaluation.contrast import PairJudge, PairVerdict
 from rag_reliability.evaluation.grounding import (
     Bands,
@@ -59,38 +60,6 @@ def trusted_grounding(supports: np.ndarray, trusted: np.ndarray) -> float:
         trusted: bool (n_passages,).
     """
     return grounding(supports[:, np.asarray(trusted, dtype=bool)])
-
-
-def citation_recall(
-    supports: np.ndarray, cited: Sequence[Sequence[int]], threshold: float
-) -> float:
-    """Share of sentences that their cited passages support, in [0, 1].
-
-    ALCE (Gao et al., EMNLP 2023) asks an entailment model whether the cited passages *together*
-    entail the sentence. This scorer reads one passage at a time, so together means that the best of
-    them reaches the threshold. A sentence without citations counts as unsupported, as in ALCE.
-
-    Args:
-        cited: per sentence the columns of ``supports`` that it cites.
-    """
-    hits = [
-        bool(c) and row[list(c)].max() >= threshold for row, c in zip(supports, cited, strict=True)
-    ]
-    return float(np.mean(hits)) if hits else 0.0
-
-
-def citation_precision(
-    supports: np.ndarray, cited: Sequence[Sequence[int]], threshold: float
-) -> float:
-    """Share of citations that support their sentence, in [0, 1]; 0 without citations, as in ALCE.
-
-    ALCE calls a citation irrelevant when it does not support the sentence alone while the others
-    suffice, and counts none of a sentence that its citations do not support. With the best passage
-    standing for all (``citation_recall``), a citation that does not support alone is never needed,
-    so both rules come to: a citation counts if and only if its support reaches the threshold.
-    """
-    each = [row[i] >= threshold for row, c in zip(supports, cited, strict=True) for i in c]
-    return float(np.mean(each)) if each else 0.0
 
 
 def adversarial_uptake(
@@ -160,7 +129,7 @@ def score_answers(
         if claims:
             values |= {"correctness": correctness(verdicts), "harm": harm(verdicts)}
         if not closed:
-            values |= _support_metrics(answer, corpus, grounds, constants)
+            values |= _support_metrics(answer, corpus, grounds, constants, scorer)
         key = {"system": answer.system, "arm": answer.arm, "qid": answer.qid}
         metric_rows += [{**key, "metric": name, "value": value} for name, value in values.items()]
         sentence_rows += [key | row for row in _sentence_rows(answer, grounds, judge, claims)]
@@ -177,7 +146,7 @@ _SENTENCE_COLUMNS = [
 
 
 def _support_metrics(
-    answer: Answer, corpus: Corpus, grounds: Grounding, constants: Bands
+    answer: Answer, corpus: Corpus, grounds: Grounding, constants: Bands, scorer: SupportScorer
 ) -> dict[str, float]:
     labels: Mapping[str, int] = corpus.qrels.get(answer.qid, {})
     adversarial = np.array(
@@ -186,12 +155,15 @@ def _support_metrics(
     accurate = np.array([labels.get(d, 0) >= 1 for d in answer.docnos], dtype=bool)
     trusted = accurate & ~adversarial
     cited = [_cited(s, len(answer.docnos)) for s in grounds.sentences]
-    supports, enough = grounds.supports, constants.supported_from
+    supports = grounds.supports
+    passages = [corpus.documents[corpus.docid[d]].content for d in answer.docnos]
+    enough = constants.supported_from
+    entails = entailment(supports, enough, grounds.sentences, passages, scorer)
     return {
         "grounding": grounding(supports),
         "trusted_grounding": trusted_grounding(supports, trusted),
-        "citation_precision": citation_precision(supports, cited, enough),
-        "citation_recall": citation_recall(supports, cited, enough),
+        "citation_precision": citation_precision(cited, entails),
+        "citation_recall": citation_recall(cited, entails),
         "adversarial_uptake": adversarial_uptake(
             supports, adversarial, trusted, constants.unsupported_below
         ),
