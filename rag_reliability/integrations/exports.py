@@ -97,7 +97,8 @@ def from_datasets(found: Mapping[str, Dataset], name: str) -> Corpus:
 def write_datasets(corpus: Corpus, folder: str | Path) -> None:
     """Save ``to_datasets`` as one folder each under ``folder``, for ``load_from_disk``."""
     for name, dataset in to_datasets(corpus).items():
-        save_dataset(dataset, Path(folder) / name)
+        if dataset.num_rows:  # the library cannot load an empty one again
+            save_dataset(dataset, Path(folder) / name)
 
 
 def read_datasets(folder: str | Path) -> Corpus:
