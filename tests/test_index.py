@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 
 import faiss
@@ -8,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_reliability import modelstore
 from rag_reliability.records import InputError
 from rag_reliability.reliability.rerank import rerank
+from rag_reliability.retrieval import index as index_module
+from rag_reliability.retrieval import index_files
+from rag_reliability.retrieval.encode import load_encoder
 from rag_reliability.retrieval.index import PartitionedIndex
+from rag_reliability.text import sentences
 
 TYPES = np.array(["ai_generated", "blog", "government", "peer_reviewed"])
 
@@ -125,7 +131,8 @@ def test_saved_index_loads_and_searches_alike(tmp_path):
     np.testing.assert_array_equal(a.docids, b.docids)
     np.testing.assert_array_equal(a.sims, b.sims)
     about = json.loads((tmp_path / "index" / "index.json").read_text())
-    assert about["n_docs"] == 50 and about["dim"] == 8 and about["version"] == 1
+    assert about["n_docs"] == 50 and about["dim"] == 8 and about["version"] == 2
+    assert about["settings"]["kind"] == "flat"
 
 
 @pytest.fixture
@@ -141,16 +148,16 @@ def refuses(folder, match):
 
 
 def test_a_changed_byte_is_noticed(saved):
-    path = saved / "part-0.faiss"
+    path = saved / "part-0.npy"
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(bytes(data))
-    refuses(saved, "part-0.faiss does not match its checksum")
+    refuses(saved, "part-0.npy does not match its checksum")
 
 
 def test_missing_parts_are_named(saved, tmp_path):
-    (saved / "part-1.npy").unlink()
-    refuses(saved, "part-1.npy is missing")
+    (saved / "docids-1.npy").unlink()
+    refuses(saved, "docids-1.npy is missing")
     refuses(tmp_path / "nowhere", "no index here")
 
 
@@ -161,9 +168,10 @@ def test_missing_parts_are_named(saved, tmp_path):
         ("[1]", "not an index"),
         ('{"format": "other"}', "not an index"),
         ('{"format": "rag_reliability.partitioned_index", "version": 9}', "version 9"),
-        ('{"format": "rag_reliability.partitioned_index", "version": 1}', "corrupt"),
+        ('{"format": "rag_reliability.partitioned_index", "version": 1}', "version 1"),
+        ('{"format": "rag_reliability.partitioned_index", "version": 2}', "corrupt"),
         (
-            '{"format": "rag_reliability.partitioned_index", "version": 1, "dim": 8, '
+            '{"format": "rag_reliability.partitioned_index", "version": 2, "dim": 8, '
             '"n_docs": 0, "partitions": []}',
             "do not fit",
         ),
@@ -191,15 +199,34 @@ def test_names_outside_the_folder_are_not_read(saved):
     refuses(saved, "passwd is missing")
 
 
-def test_another_kind_of_faiss_index_is_refused(saved):
-    import hashlib
+def replace_vectors(saved, name, write):
+    """Other vectors for the first partition, with a checksum that fits them."""
+    write(saved / name)
+    digest = hashlib.sha256((saved / name).read_bytes()).hexdigest()
+    edit(saved, lambda about: about["partitions"][0]["vectors"].update(file=name, sha256=digest))
 
+
+def test_another_kind_of_faiss_index_is_refused(saved):
     foreign = faiss.IndexFlatL2(8)
     foreign.add(unit(3))
-    faiss.write_index(foreign, str(saved / "part-0.faiss"))
-    digest = hashlib.sha256((saved / "part-0.faiss").read_bytes()).hexdigest()
-    edit(saved, lambda about: about["partitions"][0]["vectors"].update(sha256=digest))
-    refuses(saved, "not a flat inner-product")
+    replace_vectors(saved, "x.faiss", lambda path: faiss.write_index(foreign, str(path)))
+    refuses(saved, "x.faiss is not an inner-product index")
+
+
+@pytest.mark.parametrize(
+    ("array", "match"),
+    [
+        (unit(20).astype(np.float64), "rows of float32"),
+        (unit(20)[0], "rows of float32"),
+        (np.asfortranarray(unit(20)), "rows of float32"),
+        (unit(20)[:1], "do not fit"),
+        (unit(20, 9), "do not fit"),
+    ],
+    ids=["float64", "one-d", "column by column", "too few", "another dimension"],
+)
+def test_other_arrays_are_refused(saved, array, match):
+    replace_vectors(saved, "x.npy", lambda path: np.save(path, array))
+    refuses(saved, match)
 
 
 @pytest.mark.parametrize(
@@ -238,3 +265,134 @@ def test_the_index_keeps_no_hold_on_the_callers_array():
     before = index.search(unit(1, seed=9), 2)
     docs[:] = 0
     np.testing.assert_array_equal(index.search(unit(1, seed=9), 2).sims, before.sims)
+
+
+# ---- one copy of the vectors, in memory or on disk ------------------------------------------
+
+
+def equal_pools(a, b):
+    np.testing.assert_array_equal(a.docids, b.docids)
+    np.testing.assert_array_equal(a.sims, b.sims)
+
+
+def test_vectors_on_disk_are_read_in_blocks_and_kept_there(tmp_path, monkeypatch):
+    docs, labels, queries = unit(300), some_labels(300), unit(5, seed=1)
+    np.save(tmp_path / "docs.npy", docs)
+    monkeypatch.setattr(index_module, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(index_files, "_MAPPED", 1)
+    mapped = np.load(tmp_path / "docs.npy", mmap_mode="r")
+    index = PartitionedIndex.build(mapped, labels, folder=tmp_path / "index")
+    index.save(tmp_path / "index")
+    loaded = PartitionedIndex.load(tmp_path / "index")
+    blocks = [p.engine.block for i in (index, loaded) for p in i._partitions]
+    assert all(isinstance(block, np.memmap) for block in blocks)
+    want = PartitionedIndex.build(docs, labels).search(queries, 7)
+    equal_pools(index.search(queries, 7), want)
+    equal_pools(loaded.search(queries, 7), want)
+    loaded.save(tmp_path / "index")  # over the very files that it reads
+    loaded.save(tmp_path / "copy")
+    equal_pools(PartitionedIndex.load(tmp_path / "index").search(queries, 7), want)
+    equal_pools(PartitionedIndex.load(tmp_path / "copy").search(queries, 7), want)
+
+
+def test_a_bad_row_far_down_is_named(monkeypatch):
+    docs = unit(100)
+    docs[70] *= 2
+    monkeypatch.setattr(index_module, "BLOCK_ROWS", 16)
+    with pytest.raises(InputError, match="doc_vecs row 70 has norm 2"):
+        PartitionedIndex.build(docs, ["a"] * 100)
+
+
+# ---- clusters and graphs --------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    depth=st.integers(1, 45),
+    repeats=st.booleans(),
+    kind=st.sampled_from(["flat", "ivf"]),
+)
+def test_pools_equal_brute_force(seed, depth, repeats, kind):
+    """Flat, and IVF that looks into all its clusters: negative similarities and ties included."""
+    rng = np.random.default_rng(seed)
+    docs = unit(40, 3, seed)
+    if repeats:
+        docs = docs[rng.integers(0, 8, size=40)]
+    labels, queries = some_labels(40, seed), unit(3, 3, seed + 1)
+    how = {"kind": kind, "nlist": 3, "nprobe": 3, "smallest": 5}
+    pool = PartitionedIndex.build(docs, labels, **how).search(queries, depth)
+    sims = np.einsum("qd,nd->qn", queries.astype(np.float64), docs.astype(np.float64))
+    for t in range(3):
+        own = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        want = [d[sims[t, d] >= -np.sort(-sims[t, d])[:depth][-1]] for d in own]
+        want = np.concatenate(want)
+        want = want[np.lexsort((want, -sims[t, want]))]
+        got = pool.docids[t][pool.docids[t] >= 0]
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(pool.sims[t, : len(got)], sims[t, want])
+
+
+def recall(found, exact):
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, exact, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def real(health120):
+    """Vectors of the documents' sentences, every fifth, by the default encoder, and of topics."""
+    encoder = load_encoder(modelstore.resolve("all-minilm-l6-v2").path)
+    parts = [(d.source_type, s) for d in health120.documents for s in sentences(d.content)[::5]]
+    vectors = encoder.encode([s for _, s in parts])
+    return vectors, [kind for kind, _ in parts], encoder.encode([t.query for t in health120.topics])
+
+
+@pytest.mark.parametrize(
+    ("how", "least"),
+    [
+        ({"kind": "ivf", "nlist": 10, "nprobe": 4}, 0.85),
+        ({"kind": "hnsw", "m": 16, "ef_search": 64}, 0.98),
+    ],
+    ids=["ivf", "hnsw"],
+)
+def test_recall_on_real_vectors(real, how, least, tmp_path):
+    vectors, labels, queries = real
+    exact = PartitionedIndex.build(vectors, labels).search(queries, 5)
+    index = PartitionedIndex.build(vectors, labels, smallest=20, **how)
+    assert not index.exact and index.labels == PartitionedIndex.build(vectors, labels).labels
+    pool = index.search(queries, 5)
+    assert least <= recall(pool.docids, exact.docids)
+    shared = [np.isin(a, b) for a, b in zip(pool.docids, exact.docids, strict=True)]
+    assert np.isin(pool.sims[0][shared[0]], exact.sims[0]).all()  # float64, from the same vectors
+    index.save(tmp_path)
+    equal_pools(PartitionedIndex.load(tmp_path).search(queries, 5), pool)
+
+
+def test_all_clusters_are_exact_on_real_vectors(real):
+    vectors, labels, queries = real
+    exact = PartitionedIndex.build(vectors, labels)
+    ivf = PartitionedIndex.build(vectors, labels, kind="ivf", nlist=8, nprobe=8, smallest=20)
+    assert exact.exact and not ivf.exact
+    for depth in (1, 5, len(vectors)):
+        equal_pools(ivf.search(queries, depth), exact.search(queries, depth))
+
+
+def test_small_partitions_stay_flat():
+    docs, labels = unit(60), ["big"] * 50 + ["small"] * 10
+    index = PartitionedIndex.build(docs, labels, kind="hnsw", smallest=20)
+    assert [type(p.engine).__name__ for p in index._partitions] == ["Approximate", "Flat"]
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+def test_approximate_parts_are_checked_when_loaded(kind, tmp_path):
+    PartitionedIndex.build(unit(60), ["a"] * 60, kind=kind, smallest=1).save(tmp_path)
+    other = {"ivf": "hnsw", "hnsw": "ivf"}[kind]
+    edit(tmp_path, lambda about: about["settings"].update(kind=other))
+    refuses(tmp_path, f"part-0.faiss is not an inner-product index of kind {other}")
+    edit(tmp_path, lambda about: about["settings"].update(kind=kind, wings=2))
+    refuses(tmp_path, "wings")
+
+
+@pytest.mark.parametrize("how", [{"kind": "tree"}, {"nprobe": 0}, {"nlist": -1}, {"m": 1}])
+def test_bad_settings_are_refused(how):
+    with pytest.raises(InputError, match=str(next(iter(how.values())))):
+        PartitionedIndex.build(unit(3), ["a"] * 3, **how)

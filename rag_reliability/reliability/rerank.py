@@ -47,11 +47,16 @@ class Ranked:
     rank_score: np.ndarray
 
 
-def tie_ranks(docnos: Sequence[str] | np.ndarray) -> np.ndarray:
-    """Place of each document when sorted by docno, int64 (n_docs,): the last key of every order."""
+def tie_ranks(docnos: Sequence[str] | np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
+    """Place of each document when sorted by docno, int64 (n_docs,): the last key of every order.
+
+    among: docids, -1 ignored; only these are placed, among themselves. Sorting a million names
+    takes longer than the search that needs the order of a few hundred.
+    """
     names = np.asarray(docnos, dtype=str)
-    ranks = np.empty(len(names), dtype=np.int64)
-    ranks[np.argsort(names, kind="stable")] = np.arange(len(names))
+    ranks = np.zeros(len(names), dtype=np.int64)
+    docids = np.arange(len(names)) if among is None else np.unique(among[among >= 0])
+    ranks[docids[np.argsort(names[docids], kind="stable")]] = np.arange(len(docids))
     return ranks
 
 
@@ -123,10 +128,10 @@ def rerank(
 
     Raises: InputError for an unknown rule, λ outside (0, 1], k < 1, window < k.
     """
-    _check_sizes(pool, qids, len(docnos), k, window)
+    check_sizes(pool, qids, len(docnos), k, window)
     values = check_prior(prior, len(docnos), len(qids))
-    ranked = rank_pool(pool, values, tie_ranks(docnos), rule, window)
-    kept = _kept(ranked, k)
+    ranked = rank_pool(pool, values, tie_ranks(docnos, pool.docids), rule, window)
+    kept = kept_of(ranked.inside, k)
     order = np.argsort(ranked.rank_score, axis=1)[:, :kept]
     return Ranking(
         tuple(qids),
@@ -143,7 +148,11 @@ def _places(keys: tuple[np.ndarray, ...]) -> np.ndarray:
     return places
 
 
-def _check_sizes(pool: Pool, qids: Sequence[str], n_docs: int, k: int, window: int | None) -> None:
+def check_sizes(pool: Pool, qids: Sequence[str], n_docs: int, k: int, window: int | None) -> None:
+    """Refuse k, a window or a pool that do not fit together.
+
+    Raises: InputError for k < 1 or window < k; ValueError for other numbers of topics or documents.
+    """
     if k < 1:
         raise InputError(f"k = {k}; expected a whole number >= 1")
     if window is not None and window < k:
@@ -154,9 +163,9 @@ def _check_sizes(pool: Pool, qids: Sequence[str], n_docs: int, k: int, window: i
         raise ValueError(f"the pool names document {pool.docids.max()} of {n_docs}")
 
 
-def _kept(ranked: Ranked, k: int) -> int:
-    """``k``, or the fewest candidates that any topic has."""
-    counts = ranked.inside.sum(axis=1)
+def kept_of(inside: np.ndarray, k: int) -> int:
+    """``k``, or with a warning the fewest candidates ``inside`` (n_topics, m) of any topic."""
+    counts = inside.sum(axis=1)
     fewest = int(counts.min()) if len(counts) else k
     if fewest < k:
         warnings.warn(
