@@ -1,10 +1,11 @@
-"""How the stance rule's settings were chosen: on every other topic of one testbed, no others.
+"""How the stance rule's settings were chosen: on every other topic of some testbeds, no others.
 
-    python benchmarks/stance_settings.py --data BED [--generator NAME]
+    python benchmarks/stance_settings.py --data BED [BED ...] [--generator NAME]
 
-BED is a folder of `rag-reliability testbed trec-hm-answers-alone`. Chosen is the setting of least
+BEDs are folders of `rag-reliability testbed`. Each weighs the same. Chosen is the setting of least
 adversarial share on the fitting topics, with every adversary spoofed, among those that keep at
-least 85 % of the true low-tier documents there. Readings come from the cache where they are in it.
+least 85 % of the true low-tier documents there (where none does: that keeps most). Readings come
+from the cache where they are in it.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ from rag_reliability.reliability.stance import StanceSettings
 RULE = "stance_consistent"
 LEAST_KEPT = 0.85
 GRID = {
+    "nearest": (3, 5, 10, None),
+    "ceiling": (2.0, 4.0, float("inf")),
     "tolerance": (0.75, 1.0, 1.25, 1.5),
-    "softness": (0.05, 0.1, 0.25),
-    "least_spread": (0.1, 0.2),
-    "least_verified": (1, 2, 3),
+    "softness": (0.05, 0.25),
+    "least_spread": (0.2,),
+    "least_verified": (2,),
 }
 
 
@@ -72,13 +75,18 @@ def settings_table(data: str, generator: str, out: str) -> pd.DataFrame:
 def main() -> None:
     """Print the grid and the choice."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--generator", default="qwen2.5-coder-0.5b-instruct")
+    parser.add_argument("--data", required=True, nargs="+")
+    parser.add_argument("--generator", default="qwen2.5-coder-1.5b-instruct")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as out:
-        table = settings_table(args.data, args.generator, out)
+    tables = []
+    for data in args.data:
+        with tempfile.TemporaryDirectory() as out:
+            tables.append(settings_table(data, args.generator, out))
+    values = sum(t.drop(columns=list(GRID)) for t in tables) / len(tables)
+    table = pd.concat([tables[0][list(GRID)], values], axis=1)
     order = table.sort_values(["adv_share_fit", "suppressed_true_fit"], kind="stable")
-    kept = order[order["suppressed_true_fit"] <= 1 - LEAST_KEPT]
+    least = max(1 - LEAST_KEPT, order["suppressed_true_fit"].min())
+    kept = order[order["suppressed_true_fit"] <= least]
     print(order.round(3).to_string(index=False))
     print("chosen:", kept.iloc[0][list(GRID)].to_dict())
 

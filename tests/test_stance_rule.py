@@ -46,6 +46,29 @@ def test_more_of_the_same_is_no_contradiction():
     assert weights[0, 2] > 0.99 and (weights[0, 3:] < 0.01).all()
 
 
+def test_the_nearest_verified_passages_make_the_reference():
+    # five verified: the two nearest say 4, three about something else say 0
+    stance = np.array([[4.0, 4.0, 4.0, -4.0, 0.0, 0.0, 0.0]])
+    trust = np.array([[1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0]])
+    whole, _ = stance_weights(stance, trust)
+    near, _ = stance_weights(stance, trust, StanceSettings(nearest=2))
+    # reference 0: the farther strays are equal, so the high side is opposed, and 4 with it
+    assert whole[0, 2] < 0.1 and whole[0, 3] > 0.9
+    assert near[0, 2] > 0.9 and near[0, 3] < 0.1
+    np.testing.assert_array_equal(
+        stance_weights(stance, trust, StanceSettings(nearest=5))[0], whole
+    )
+
+
+def test_a_reading_beyond_the_ceiling_counts_no_more():
+    stance = np.array([[3.0, 3.0, 9.0, 30.0, -3.0]])
+    trust = np.array([[1.0, 1.0, 0.0, 0.0, 0.0]])
+    capped = StanceSettings(ceiling=3.0)
+    same, _ = stance_weights(np.clip(stance, -3, 3), trust)
+    np.testing.assert_array_equal(stance_weights(stance, trust, capped)[0], same)
+    assert same[0, :4] == pytest.approx(same[0, 0])  # sure is sure
+
+
 def test_without_a_reference_nothing_is_weighed():
     stance = np.array([[0.0, 5.0, -5.0], [0.0, 5.0, NAN], [NAN, NAN, NAN]])
     trust = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
@@ -108,5 +131,9 @@ def test_an_unverified_label_has_no_part_in_it(stance, verified, forged):
 def test_settings_are_checked():
     with pytest.raises(InputError, match="least_verified"):
         StanceSettings(least_verified=0)
+    with pytest.raises(InputError, match="nearest = 1; expected at least least_verified"):
+        StanceSettings(nearest=1)
+    with pytest.raises(InputError, match="ceiling"):
+        StanceSettings(ceiling=0)
     with pytest.raises(InputError, match="softness"):
         StanceSettings(softness=0)

@@ -20,7 +20,10 @@ from rag_reliability.records import InputError
 class StanceSettings:
     """How stances weigh.
 
-    least_verified: verified passages read, below which a topic has no reference. tolerance:
+    least_verified: verified passages read, below which a topic has no reference. nearest: how many
+    verified passages, from the most similar on, make the reference (None: all that were read);
+    farther ones are seldom about the question. ceiling: log-odds beyond which a reading counts no
+    more, since a reader that is sure twice over is not twice as far away. tolerance:
     distance from the reference, in spreads of the topic's readings, at which a passage's weight is
     one half. softness: width of that step, in spreads. least_spread: spread of readings, in
     log-odds, taken as least; smaller differences are noise of the reader. The defaults were chosen
@@ -28,6 +31,8 @@ class StanceSettings:
     """
 
     least_verified: int = 2
+    nearest: int | None = None
+    ceiling: float = float("inf")
     tolerance: float = 1.0
     softness: float = 0.05
     least_spread: float = 0.2
@@ -35,6 +40,13 @@ class StanceSettings:
     def __post_init__(self) -> None:
         if self.least_verified < 1:
             raise InputError(f"least_verified = {self.least_verified}; expected at least 1")
+        if self.nearest is not None and self.nearest < self.least_verified:
+            raise InputError(
+                f"nearest = {self.nearest}; expected at least least_verified = "
+                f"{self.least_verified}, or none"
+            )
+        if not self.ceiling > 0:
+            raise InputError(f"ceiling = {self.ceiling}; expected a number above 0")
         for name in ("tolerance", "softness", "least_spread"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"{name} = {getattr(self, name)}; expected a number above 0")
@@ -47,10 +59,11 @@ def stance_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How far each passage sides with the verified ones, and which topics have a reference.
 
-    stance: float64 (n_topics, m), NaN where not read. trust: float64 (n_topics, m), weight of a
-    passage in the reference: λ of verified ones (shared among those of one publisher), else 0.
+    stance: float64 (n_topics, m), by falling similarity, NaN where not read. trust: float64
+    (n_topics, m), weight of a passage in the reference: λ of verified ones (shared among those of
+    one publisher), else 0.
 
-    With reference r = the trust-weighted median of the verified passages' stances, σ the standard
+    With reference r = the trust-weighted median of the nearest verified passages' stances, σ the standard
     deviation of all of the topic's readings and u the distance from r towards the opposing side,
     the weight is 1 / (1 + exp((u / σ - tolerance) / softness)): near 1 for passages that agree, so
     that their order stays that of similarity, near 0 for those that contradict. The opposing side
@@ -62,9 +75,11 @@ def stance_weights(
     """
     settings = settings or StanceSettings()
     read = np.isfinite(stance)
+    stance = np.clip(stance, -settings.ceiling, settings.ceiling)
     trust = np.where(read, trust, 0.0)
+    reference_of = nearest_trust(trust, settings.nearest)
     known = (trust > 0).sum(axis=1) >= settings.least_verified
-    reference = weighted_median(np.where(read, stance, 0.0), trust)[:, None]
+    reference = weighted_median(np.where(read, stance, 0.0), reference_of)[:, None]
     away = np.where(read, stance - reference, 0.0)
     count = np.maximum(read.sum(axis=1), 1)
     mean = away.sum(axis=1) / count
@@ -76,6 +91,13 @@ def stance_weights(
     step = (opposing * away / spread - settings.tolerance) / settings.softness
     weights = 1.0 / (1.0 + np.exp(np.clip(step, -50, 50)))
     return np.where(read & known[:, None], weights, 1.0), known
+
+
+def nearest_trust(trust: np.ndarray, nearest: int | None) -> np.ndarray:
+    """Trust of each row's first ``nearest`` trusted passages, 0 elsewhere; (n_topics, m)."""
+    if nearest is None:
+        return trust
+    return np.where(np.cumsum(trust > 0, axis=1) <= nearest, trust, 0.0)
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
