@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from rag_reliability import __version__
-from rag_reliability.commands import corpus, export, grounding, question, study, threats
+from rag_reliability.commands import (
+    corpus,
+    export,
+    grounding,
+    ingest,
+    init,
+    question,
+    study,
+    threats,
+)
 from rag_reliability.records import InputError
 
 
@@ -66,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (study, question, corpus, threats, grounding, export):
+    for module in (init, study, question, corpus, threats, grounding, export, ingest):
         module.add(commands)
     return parser
 

@@ -18,7 +18,10 @@ class InputError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One passage of the corpus and what is known of where it comes from."""
+    """One passage of the corpus and what is known of where it comes from.
+
+    place: where in its file the passage stands, such as ``lines 3-17`` or ``page 2``; mostly "".
+    """
 
     docno: str
     title: str
@@ -30,6 +33,7 @@ class Document:
     verified: bool = False
     adversarial: bool = False
     claims: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def content(self) -> str:

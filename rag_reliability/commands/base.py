@@ -55,6 +55,14 @@ def parameters(args: argparse.Namespace) -> dict[str, Any]:
     return values
 
 
+def default_run() -> str:
+    """The paper's run, in the project, or below the working directory where there is no project."""
+    from rag_reliability.experiment.study import outputs_root, project_root
+
+    root = project_root()
+    return PAPER_RUN if outputs_root(root) == root else str(outputs_root(root) / PAPER_RUN)
+
+
 def here(path: Any, *, written: bool = False) -> Any:
     """A path as the user means it: from the working directory if it is there, or is to be written.
 

@@ -58,7 +58,7 @@ def _add_attack(commands: Any) -> None:
 def _validate(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.validate import validation_text
 
-    print(validation_text(args.folder, args.priors))
+    print(validation_text(args.folder, here(args.priors)))
 
 
 def _models(_: argparse.Namespace) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rag_reliability.commands.base import PAPER_RUN, config_command, here, parameters
+from rag_reliability.commands.base import (
+    PAPER_RUN,
+    config_command,
+    default_run,
+    here,
+    parameters,
+)
 
 
 def add(commands: Any) -> None:
@@ -23,7 +29,7 @@ def add(commands: Any) -> None:
 def _run(args: argparse.Namespace) -> None:
     from rag_reliability.runner import run_notebooks
 
-    out = here(args.out, written=True) or PAPER_RUN
+    out = here(args.out, written=True) or default_run()
     study = run_notebooks(here(args.config), out, parameters(args), fresh=args.fresh)
     print(f"done: {study.run_dir / 'index.html'}")
 
@@ -31,4 +37,4 @@ def _run(args: argparse.Namespace) -> None:
 def _figures(args: argparse.Namespace) -> None:
     from rag_reliability.experiment.results import redraw
 
-    print(f"done: {redraw(here(args.out, written=True) or PAPER_RUN)}")
+    print(f"done: {redraw(here(args.out, written=True) or default_run())}")

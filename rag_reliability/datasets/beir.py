@@ -15,7 +15,7 @@ from rag_reliability.datasets.trec import Judgement, collect_qrels, parse_label
 from rag_reliability.records import Document, InputError, Topic
 
 _HEADER = ["query-id", "corpus-id", "score"]
-_DOCUMENT_METADATA = ("source_type", "source", "url", "date", "verified", "adversarial")
+_DOCUMENT_METADATA = ("source_type", "source", "url", "date", "verified", "adversarial", "place")
 _TOPIC_METADATA = ("stance", "narrative")
 
 

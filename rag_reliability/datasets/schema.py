@@ -77,6 +77,7 @@ class DocumentRow(_Row):
     verified: bool = False
     adversarial: bool = False
     claims: list[Annotated[str, AfterValidator(_reference)]] = Field(default_factory=list)
+    place: Short = ""
 
     def document(self) -> Document:
         """The row as a ``Document``."""

@@ -78,7 +78,8 @@ def _beir_topic(topic: Topic) -> dict[str, Any]:
 
 def _document_row(document: Document) -> dict[str, Any]:
     row = {**asdict(document), "claims": list(document.claims)}
-    return checked(DocumentRow, row, f"document {document.docno!r}").model_dump()
+    written = checked(DocumentRow, row, f"document {document.docno!r}").model_dump()
+    return written if written["place"] else {k: v for k, v in written.items() if k != "place"}
 
 
 def _topic_row(topic: Topic) -> dict[str, Any]:

@@ -72,22 +72,19 @@ def read_catalogue(path: Path | None = None) -> dict[str, Entry]:
 
 
 def catalogue_path() -> Path:
-    """The catalogue in force: $RAG_RELIABILITY_MODELS, ./configs/models.yaml, or the repository's.
+    """The catalogue in force: $RAG_RELIABILITY_MODELS, configs/models.yaml here or above, or ours.
 
     Raises InputError when there is none.
     """
     if own := os.environ.get("RAG_RELIABILITY_MODELS"):
         return Path(own).expanduser()
-    here, beside = (
-        Path("configs/models.yaml"),
-        Path(__file__).parents[2] / "configs" / "models.yaml",
-    )
-    for candidate in (here, beside):
+    name, package = Path("configs", "models.yaml"), Path(__file__).resolve().parents[1]
+    above = [folder / name for folder in Path.cwd().parents]
+    # What an installed package brings along, or in a checkout the original.
+    for candidate in (name, *above, package / "assets" / name, package.parent / name):
         if candidate.is_file():
             return candidate
-    raise refuse(
-        f"no model catalogue: neither {here} nor {beside}; set RAG_RELIABILITY_MODELS to one"
-    )
+    raise refuse(f"no model catalogue: no {name} here; set RAG_RELIABILITY_MODELS to one")
 
 
 def model_requirements(names: Iterable[str], catalogue: Path | None = None) -> list[str]:
