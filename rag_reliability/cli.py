@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from rag_reliability import __version__
 from rag_reliability.commands import (
+    compare,
     corpus,
     export,
     grounding,
@@ -75,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (init, study, question, corpus, threats, grounding, export, ingest):
+    for module in (init, study, compare, question, corpus, threats, grounding, export, ingest):
         module.add(commands)
     return parser
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from rag_reliability.reporting import wording
+from rag_reliability.reporting import conclusion, wording
 from rag_reliability.reporting.captions import CAPTIONS
 from rag_reliability.reporting.figures import FIGURES
 from rag_reliability.reporting.report import (
@@ -25,6 +25,7 @@ from rag_reliability.reporting.report import (
     suppressed,
 )
 from rag_reliability.reporting.save import save_figure
+from rag_reliability.reporting.sources import SOURCES, source_links
 from rag_reliability.reporting.wording import verdict
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -228,7 +229,7 @@ def test_page_asks_for_nothing_and_is_well_made(tmp_path: Path) -> None:
     assert not re.search(r"""(src|href)=["']?(https?:)?//|url\(|@import""", html)
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
-    assert {a["href"][1:] for a in page.all("a")} <= set(ids)
+    assert {str(a["href"]).removeprefix("#") for a in page.all("a")} <= set(ids)
     assert len(page.all("table")) == len(page.all("caption")) > 0
     assert len(page.all("h1")) == 1
     assert page.all("html")[0]["lang"] == "en-GB"
@@ -258,3 +259,68 @@ def test_missing_figure_file_is_an_error(tmp_path: Path) -> None:
 def test_every_figure_has_caption_and_alternative_text() -> None:
     assert set(CAPTIONS) == set(FIGURES)
     assert all(len(caption) > 20 and len(alt) > 20 for caption, alt in CAPTIONS.values())
+
+
+def _swept(sweep: str, rows: list[tuple[object, bool, float, float]]) -> pd.DataFrame:
+    """Swept values of P@k: (value, this run's own, difference, p); intervals follow the p."""
+    frame = pd.DataFrame(rows, columns=["value", "here", "diff", "p"]).astype({"value": object})
+    sure = frame["p"] < 0.05
+    frame["low"] = np.where(sure & (frame["diff"] > 0), 0.01, -1.0)
+    frame["high"] = np.where(sure & (frame["diff"] < 0), -0.01, 1.0)
+    return frame.assign(sweep=sweep, metric="precision", n_topics=10)
+
+
+def test_what_turns_is_found_at_the_values_where_it_turns() -> None:
+    own = _swept("", [("", True, 0.2, 0.01)])
+    spread = _swept(
+        "spread",
+        [
+            *[(0.0, False, 0.0, 1.0), (0.5, False, 0.1, 0.2), (1.0, True, 0.2, 0.01)],
+            *[(2.0, False, 0.1, 0.3), (3.0, False, -0.1, 0.4), (4.0, False, -0.3, 0.02)],
+        ],
+    )
+    flat = _swept("k", [(1, False, 0.3, 0.02), (5, True, 0.2, 0.01)])
+    window = _swept("window", [("5", False, 0.0, 1.0), ("exact", True, 0.2, 0.01)])
+    (found,) = conclusion.turns(pd.concat([own, spread, flat, window]), 5)
+    assert found["metric"] == "P@5" and found["found"].startswith("better by 0.200 (")
+    sweeps = {sweep["name"]: sweep for sweep in found["sweeps"]}
+    assert sweeps["Spread of the priors (γ 0 to 4)"]["changes"] == [
+        ("the sign turns to worse at 3 and 4", "3: change −0.100, p = 0.400"),
+        ("the difference vanishes at 0", "0: change 0.000, p = 1.000"),
+        # At 4 the difference is significant again, but on the other side.
+        ("significance is lost at 0, 0.5, 2 and 3", "0.5: change 0.100, p = 0.200"),
+        ("it is significantly worse at 4", "4: change −0.300, p = 0.020"),
+    ]
+    assert sweeps["Documents kept (k 1 to 5)"]["changes"] == []
+    assert sweeps["Documents kept (k 1 to 5)"]["otherwise"] == conclusion.NOTHING
+    assert sweeps["Rank window (window 5 to exact)"]["changes"] == [
+        ("the difference vanishes and with it its significance at 5", "5: change 0.000, p = 1.000")
+    ]
+    assert sweeps["Named spreads"]["otherwise"] == wording.NOT_MEASURED
+    assert conclusion.tally([found]).startswith("In 2 of 3 sweeps of a metric some value tried")
+
+
+def test_a_conclusion_that_nothing_turns_says_so() -> None:
+    own, rates = _swept("", [("", True, 0.2, 0.01)]), [(0.0, True, 0.2, 0.01)]
+    frame = pd.concat([own, _swept("spoofing", [*rates, (1.0, False, 0.1, 0.04)])])
+    html = render_report(_context(sensitivity=frame))
+    assert "Nothing in the ranges tried changes it, in none of 1 sweeps" in html
+    assert "Spoofed adversarial documents (share 0 % to 100 %): nothing in the range" in html
+    # A gain of significance is a change too.
+    weak = pd.concat([_swept("", [("", True, 0.2, 0.2)]), _swept("k", [(3, False, 0.3, 0.01)])])
+    (found,) = conclusion.turns(weak, 5)
+    assert [text for s in found["sweeps"] for text, _ in s["changes"]] == [
+        "it is significantly better at every value tried"
+    ]
+
+
+def test_every_table_and_figure_names_its_sources_and_links_only_what_is_there() -> None:
+    assert {f"figure:{name}" for name in FIGURES} <= set(SOURCES)
+    some = {"metrics/retrieval.csv", "notebooks/05_evaluate.ipynb", "stages/index.json"}
+    assert source_links("main", some, up="../") == [
+        ("05_evaluate", "../notebooks/05_evaluate.ipynb"),
+        ("metrics/retrieval.csv", "../metrics/retrieval.csv"),
+    ]
+    html = render_report(_context(files=some, pages={"q006": "topics/q006.html"}))
+    outward = {str(a["href"]) for a in _Page(html).all("a") if not str(a["href"]).startswith("#")}
+    assert outward == some | {"topics/q006.html"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rag_reliability.evaluation.significance import mean_interval, topic_deltas
+from rag_reliability.evaluation.significance import Interval, mean_interval, topic_deltas
 from rag_reliability.experiment.answering import read_answers
 from rag_reliability.experiment.ranking import low_tier
 from rag_reliability.experiment.study import Study
@@ -26,7 +26,26 @@ STUDY = {
 }
 """The published study's numbers, baseline and source-aware; None where it gives no figure."""
 STUDY_SYSTEM = "source_aware_3k"
+_TEXTS = {
+    *("system", "arm", "qid", "docno", "metric", "window", "spread"),
+    *("sentence", "cited", "band", "span", "flags", "verdict"),
+}
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "faiss-cpu", "ranx", "numpy")
+
+
+def read_tidy(path: Path) -> pd.DataFrame:
+    """A CSV of ours, names and texts as they stand: topics 007 and NA are no number and not lost.
+
+    Raises ValueError where it is no CSV.
+    """
+    columns = pd.read_csv(path, nrows=0).columns
+    numbers = [name for name in columns if name not in _TEXTS]
+    return pd.read_csv(
+        path,
+        dtype={name: str for name in columns if name in _TEXTS},
+        keep_default_na=False,
+        na_values={name: ["", "nan", "NaN"] for name in numbers},
+    )
 
 
 def saved(study: Study, name: str) -> pd.DataFrame:
@@ -37,8 +56,7 @@ def saved(study: Study, name: str) -> pd.DataFrame:
     path = study.run_dir / name
     if not path.is_file():
         raise InputError(f"{path}: missing; run the notebooks first (rag-reliability run)")
-    frame = pd.read_csv(path, dtype={"window": str, "arm": str})
-    return frame
+    return read_tidy(path)
 
 
 def beside_study(study: Study) -> pd.DataFrame:
@@ -50,14 +68,19 @@ def beside_study(study: Study) -> pd.DataFrame:
         pairs = (("baseline", "similarity"), ("source_aware", STUDY_SYSTEM))
         for (arm, system), number in zip(pairs, published, strict=True):
             own = frame[(frame["metric"] == name) & (frame["system"] == system)]
-            found = mean_interval(
-                own["value"], n_resamples=study.config.n_resamples, seed=study.config.seed
-            )
+            found = _interval(study, own["value"])
             # The study's cutoff is 5; at another k its number stands beside nothing.
             given = number if k == 5 else None
             rows.append((name, arm, given, found.mean, found.low, found.high))
     frame = pd.DataFrame(rows, columns=["metric", "arm", "study", "ours", "low", "high"])
     return frame.astype({"study": float})
+
+
+def _interval(study: Study, values: pd.Series) -> Interval:
+    """Mean and interval; nothing but NaN where an older run lacks the system or metric."""
+    if values.empty:
+        return Interval(*(float("nan"),) * 3)
+    return mean_interval(values, n_resamples=study.config.n_resamples, seed=study.config.seed)
 
 
 def telling_topic(study: Study) -> str:
@@ -89,11 +112,11 @@ def _sidecars(study: Study) -> list[dict[str, Any]]:
 def _provenance(study: Study, sidecars: list[dict[str, Any]]) -> dict[str, str]:
     config = study.config
     commits = sorted({str(s["git_commit"])[:12] for s in sidecars if s.get("git_commit")})
-    models = {s["name"]: s["inputs"] for s in sidecars}
+    models = {s["name"]: s.get("inputs", {}) for s in sidecars}
     return {
         "Corpus": f"{study.corpus.name}, sha256 {study.corpus_digest[:16]}…",
-        "Encoder": _model(config.encoder, models["index"]["encoder"]),
-        "Generator": _model(config.generator, models["answers"]["generator"]),
+        "Encoder": _model(config.encoder, models.get("index", {}).get("encoder")),
+        "Generator": _model(config.generator, models.get("answers", {}).get("generator")),
         "Priors": f"spread {config.spread}: "
         + ", ".join(f"{t} {v}" for t, v in study.table.items()),
         "k and window": f"k = {config.k}, window {config.window}, seed {config.seed}",
@@ -102,12 +125,13 @@ def _provenance(study: Study, sidecars: list[dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def _model(name: str, sha256: str) -> str:
-    return f"{name}, sha256 {sha256[:16]}…"
+def _model(name: str, sha256: str | None) -> str:
+    return f"{name}, sha256 {sha256[:16]}…" if sha256 else f"{name}, no record in this run"
 
 
 def _examples(study: Study, qids: list[str]) -> list[dict[str, str]]:
-    answers = read_answers(study.run_dir / "answers" / "answers.jsonl")
+    path = study.run_dir / "answers" / "answers.jsonl"
+    answers = read_answers(path) if path.is_file() else []
     wanted = ("no_passages", "similarity", "source_aware")
     return [
         {"qid": a.qid, "system": a.system, "arm": a.arm, "text": a.text}
@@ -118,15 +142,23 @@ def _examples(study: Study, qids: list[str]) -> list[dict[str, str]]:
 
 
 def report_context(
-    study: Study, *, figures: Mapping[str, Path], values: Mapping[str, Any], **frames: pd.DataFrame
+    study: Study,
+    *,
+    figures: Mapping[str, Path],
+    values: Mapping[str, Any],
+    files: Collection[str] = frozenset(),
+    pages: Mapping[str, str] | None = None,
+    **frames: pd.DataFrame,
 ) -> ReportContext:
     """All that the report shows; ``frames`` are its tidy tables by field name."""
     per_topic = saved(study, "metrics/retrieval.csv")
     sidecars = _sidecars(study)
     stages = [(s["name"], s["seconds"], False) for s in sidecars]
-    traces = pd.read_parquet(study.run_dir / "traces" / "source_aware.parquet")
-    # Low-tier by the `current` table, as in the metrics, whatever spread this run uses.
-    traces["low_tier"] = traces["docno"].isin(low_tier(study))
+    path = study.run_dir / "traces" / "source_aware.parquet"
+    traces = pd.read_parquet(path) if path.is_file() else pd.DataFrame()
+    if len(traces):
+        # Low-tier by the `current` table, as in the metrics, whatever spread this run uses.
+        traces["low_tier"] = traces["docno"].isin(low_tier(study))
     # Two topics by rule, so that nobody picks the answers: the costliest and the first.
     qids = list(dict.fromkeys([telling_topic(study), study.corpus.topics[0].qid]))
     return ReportContext(
@@ -138,6 +170,8 @@ def report_context(
         topics={t.qid: t.query for t in study.corpus.topics},
         titles={d.docno: d.title for d in study.corpus.documents},
         figures=dict(figures),
+        files=files,
+        pages=dict(pages or {}),
         examples=_examples(study, qids),
         values=values,
         provenance=_provenance(study, sidecars),

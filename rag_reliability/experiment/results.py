@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,22 @@ from rag_reliability.artefacts import Store
 from rag_reliability.config import ExperimentConfig
 from rag_reliability.evaluation.stance import stance_summary
 from rag_reliability.experiment import report_parts
+from rag_reliability.experiment.conclusion import sensitivity
 from rag_reliability.experiment.drawing import DRAW, answer_summary, at_k, figure, swept
 from rag_reliability.experiment.grounding_check import MEASURES
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
 from rag_reliability.experiment.study import Study, project_root
 from rag_reliability.experiment.threat_results import threat_tables
+from rag_reliability.experiment.topic_parts import FOLDER, write_topics
 from rag_reliability.experiment.views import comparison, summary
 from rag_reliability.files import sha256_tree
 from rag_reliability.records import InputError
 from rag_reliability.reporting import tables
+from rag_reliability.reporting.conclusion import conclusion_table
 from rag_reliability.reporting.report import render_report
 from rag_reliability.reporting.save import save_figure, write_whole
+from rag_reliability.reporting.sources import files_of
 from rag_reliability.reporting.tables_grounding import grounding_table
 from rag_reliability.reporting.values import write_values
 
@@ -127,6 +131,11 @@ def stance_table_frame(study: Study) -> pd.DataFrame:
     return pd.concat([auroc.assign(metric="auroc"), rest], ignore_index=True)
 
 
+@cache
+def _sensitivity(study: Study, older: bool) -> pd.DataFrame:
+    return sensitivity(study, older=older)
+
+
 def _untested(frame: pd.DataFrame) -> pd.DataFrame:
     """The baseline is not tested against itself: its p is absent, not 1."""
     baseline = frame["system"] == "similarity"
@@ -143,10 +152,16 @@ def table(study: Study, name: str) -> pd.DataFrame:
     return _TABLE[name](study)
 
 
-def contrasts(study: Study) -> pd.DataFrame:
+def _comparisons(study: Study, older: bool) -> list[pd.DataFrame]:
+    """The comparisons of ranking, answers and stance; of an older run those that it has."""
+    made = (retrieval_comparison, answer_comparison, stance_comparison)
+    return [f for make in made if len(f := _if_made(partial(make, study), older))]
+
+
+def contrasts(study: Study, *, older: bool = False) -> pd.DataFrame:
     """All paired differences against similarity alone: ranking, answers and stance."""
-    parts = [retrieval_comparison(study), answer_comparison(study), stance_comparison(study)]
-    both = pd.concat(parts, ignore_index=True)
+    both = pd.concat(_comparisons(study, older), ignore_index=True)
+    both = both if "arm" in both else both.assign(arm=None)
     both = both[both["system"] != "similarity"].drop(columns=["low", "high"])
     renamed = both.rename(columns={"diff_low": "low", "diff_high": "high"})
     arms = renamed["arm"].astype(object)
@@ -163,16 +178,19 @@ _TABLE: Mapping[str, Callable[[Study], pd.DataFrame]] = {
     "answers": lambda s: tables.answers_table(with_arm(answer_summary(s)), ANSWERS),
     "stance": lambda s: tables.stance_table(stance_table_frame(s)),
     "grounding_check": lambda s: grounding_table(saved(s, MEASURES)),
+    "conclusion": lambda s: conclusion_table(_sensitivity(s, False), s.config.k),
     "no_regret": lambda s: threat_tables(s)["no_regret"],
     "deploy": lambda s: threat_tables(s)["deploy"],
 }
 
 
-def values(study: Study, grounding_check: pd.DataFrame | None = None) -> dict[str, Any]:
+def values(
+    study: Study, grounding_check: pd.DataFrame | None = None, *, older: bool = False
+) -> dict[str, Any]:
     """Every number that a text would quote, by name; the grounding check is read if not given."""
     checked = saved(study, MEASURES) if grounding_check is None else grounding_check
     found = report_parts.corpus_values(study)
-    for frame in (retrieval_comparison(study), answer_comparison(study), stance_comparison(study)):
+    for frame in _comparisons(study, older):
         for row in frame.to_dict("records"):
             arm = f".{row['arm']}" if isinstance(row.get("arm"), str) else ""
             stem = f"{row['metric']}.{row['system']}{arm}"
@@ -183,18 +201,15 @@ def values(study: Study, grounding_check: pd.DataFrame | None = None) -> dict[st
     for row in checked.to_dict("records"):
         stem = f"grounding_check.{row['set']}.{row['measure']}"
         found |= {f"{stem}.{part}": row[part] for part in ("value", "low", "high", "n")}
-    auroc = stance_table_frame(study)
-    for row in auroc[auroc["metric"] == "auroc"].to_dict("records"):
-        found |= {f"auroc.{row['system']}.{part}": row[part] for part in ("mean", "low", "high")}
+    for row in _if_made(partial(stance_table_frame, study), older).to_dict("records"):
+        if row["metric"] == "auroc":
+            stem = f"auroc.{row['system']}"
+            found |= {f"{stem}.{part}": row[part] for part in ("mean", "low", "high")}
     return found
 
 
-def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
-    """Write figures, tables, values and report of a study into ``folder``.
-
-    older: the run may have been made before some stages existed; what those would show is left out,
-    with a warning that names it.
-    """
+def _draw(study: Study, folder: Path, older: bool) -> tuple[dict[str, Path], dict[str, Any]]:
+    """Write every figure and table; returns the figures' PNG files and the tables by name."""
     drawn, shown, absent = {}, {}, []
     for kind, names in (("figure", DRAW), ("table", _TABLE)):
         for name in names:
@@ -211,17 +226,32 @@ def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
     if absent:
         what = ", ".join(absent)
         warnings.warn(f"this run holds no metrics for: {what}; run it again for them", stacklevel=2)
+    return drawn, shown
+
+
+def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
+    """Write figures, tables, values, report and topic pages of a study into ``folder``.
+
+    older: the run may have been made before some stages existed; what those would show is left out,
+    with a warning that names it.
+    """
+    drawn, shown = _draw(study, folder, older)
     checked = _if_made(lambda: saved(study, MEASURES), older)
-    numbers = values(study, checked)
+    numbers = values(study, checked, older=older)
     write_values(numbers, folder)
+    files = files_of(study.run_dir, folder)
+    pages = write_topics(study, folder, files)
     context = report_parts.report_context(
         study,
         figures=drawn,
         values=numbers,
+        files=files,
+        pages={qid: f"{FOLDER}/{name}" for qid, name in pages.items()},
         summary=_untested(retrieval_comparison(study)),
-        contrasts=contrasts(study),
-        answers=with_arm(answer_summary(study)),
-        stance=stance_table_frame(study),
+        contrasts=contrasts(study, older=older),
+        answers=_if_made(lambda: with_arm(answer_summary(study)), older),
+        stance=_if_made(lambda: stance_table_frame(study), older),
+        sensitivity=_sensitivity(study, older),
         grounding_check=checked,
         **{name: shown[name] for name in ("no_regret", "deploy") if name in shown},
         threats=_if_made(lambda: swept(study, "spoofing", ["rate", "system"]), older),
@@ -258,10 +288,16 @@ def results_stage(study: Study) -> Path:
         inputs={
             "stages": {name: study.store.sidecar(name)["outputs"] for name in upstream},
             "config": study.config.model_dump(mode="json"),
+            # The report links to the executed notebooks that lie beside it.
+            "notebooks": sorted(
+                name
+                for name in files_of(study.run_dir)
+                if name.startswith("notebooks/") and not name.endswith("09_figures.ipynb")
+            ),
         },
         code=("reporting", "evaluation/significance.py", "evaluation/stance.py", "experiment"),
         libraries=("matplotlib", "scipy", "pandas"),
-        outputs=("figures", "tables", "values.json", "values.tex", "index.html"),
+        outputs=("figures", "tables", "values.json", "values.tex", "index.html", FOLDER),
         build=lambda folder: draw_all(study, folder),
     )
     return study.run_dir / "index.html"

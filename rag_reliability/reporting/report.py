@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-import jinja2
 import pandas as pd
 
 from rag_reliability.reporting import tables, wording
 from rag_reliability.reporting.captions import CAPTIONS, LIMITS, QUESTION, RERUN
-from rag_reliability.reporting.style import (
-    arm_label,
-    metric_label,
-    natural,
-    system_label,
-    tier_label,
-)
+from rag_reliability.reporting.conclusion import conclusion_table, tally, turns
+from rag_reliability.reporting.pages import environment, trusted
+from rag_reliability.reporting.sources import source_links, stage_link, value_links
+from rag_reliability.reporting.style import metric_label, natural
 from rag_reliability.reporting.tables_grounding import grounding_table, resolution_sentence
 from rag_reliability.reporting.values import plain_value
 
@@ -39,8 +36,10 @@ class ReportContext:
     grounding_check: set, measure, value, low, high, n.
     threats: rate, system, metric, mean, low, high.
     no_regret, deploy: tables of ``threat_tables``, ready to be read.
+    sensitivity: as ``experiment.conclusion`` makes it, the run itself and every swept value.
     topics: query by qid. titles: title by docno. figures: PNG file by figure name.
     examples: answers worth reading, each with qid, system, arm and text.
+    files: names in the run's folder, which sources link to. pages: each topic's page there by qid.
     values: what values.json holds. provenance: facts of the run. stages: stage, seconds, reused.
     """
 
@@ -56,10 +55,13 @@ class ReportContext:
     threats: pd.DataFrame = field(default_factory=pd.DataFrame)
     no_regret: pd.DataFrame = field(default_factory=pd.DataFrame)
     deploy: pd.DataFrame = field(default_factory=pd.DataFrame)
+    sensitivity: pd.DataFrame = field(default_factory=pd.DataFrame)
     stages: pd.DataFrame = field(default_factory=pd.DataFrame)
     topics: Mapping[str, str] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, Path] = field(default_factory=dict)
+    files: Collection[str] = frozenset()
+    pages: Mapping[str, str] = field(default_factory=dict)
     examples: Sequence[Mapping[str, str]] = ()
     values: Mapping[str, object] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -77,8 +79,9 @@ def render_report(context: ReportContext) -> str:
 
     Raises FileNotFoundError for a figure that is named but not there.
     """
+    found = turns(context.sensitivity, context.k)
     return (
-        _environment()
+        environment()
         .get_template("report.html")
         .render(
             c=context,
@@ -90,6 +93,12 @@ def render_report(context: ReportContext) -> str:
             suppressed=suppressed(context),
             values={name: plain_value(context.values[name]) for name in sorted(context.values)},
             marks_note=tables.MARKS_NOTE,
+            turns=found,
+            tally=tally(found),
+            pages={qid: quote(page) for qid, page in context.pages.items()},
+            sources=lambda shown: source_links(shown, context.files),
+            value_links=value_links,
+            stage_link=stage_link,
         )
     )
 
@@ -153,6 +162,8 @@ def _tables(c: ReportContext) -> dict[str, pd.DataFrame]:
         "deploy": (c.deploy, lambda frame: frame),
     }
     done = {name: build(frame) for name, (frame, build) in made.items() if len(frame)}
+    if len(c.sensitivity):
+        done["conclusion"] = conclusion_table(c.sensitivity, c.k)
     if len(c.per_topic):
         done["per_topic"] = tables.per_topic_table(
             c.per_topic, system=c.system, baseline=c.baseline, names=_headline(c.k)
@@ -165,22 +176,8 @@ def _figure(name: str, path: Path) -> dict[str, Any]:
     width = struct.unpack(">I", data[16:20])[0]
     caption, alt = CAPTIONS.get(name, (name.replace("_", " "), name.replace("_", " ")))
     return {
-        "src": f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}",
+        "src": trusted(f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"),
         "width": round(width * 0.64),
         "caption": caption,
         "alt": alt,
     }
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        system=system_label, arm=arm_label, tier=tier_label, metric=metric_label, num=tables.number
-    )
-    return environment
