@@ -21,7 +21,7 @@ PACKAGE = ROOT / "rag_reliability"
 
 GROUND = {"records", "config", "text", "files", "language", "modelstore", "artefacts"}
 STAGES = {"datasets", "retrieval", "reliability", "generation", "evaluation", "reporting"}
-OUTSIDE = {"runner", "cli", "commands", "integrations", "sweep"}
+OUTSIDE = {"runner", "cli", "commands", "integrations", "sweep", "explorer"}
 TOP = {"experiment"} | OUTSIDE
 LEAVES = {
     "reliability/priors.py": {"records"},
