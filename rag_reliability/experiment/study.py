@@ -179,13 +179,16 @@ def parameters_from(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prepare_notebook() -> None:
-    """In a notebook, show figures that were made without pyplot, and long cells of tables whole."""
+    """In a notebook, show figures made without pyplot, long cells whole, corpora as displays."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return
     import pandas as pd
     from IPython.core.pylabtools import select_figure_formats
 
+    from rag_reliability.experiment.displays import register
+
+    register(shell)
     select_figure_formats(shell, {"retina"})
     pd.set_option("display.max_colwidth", 200, "display.max_columns", 30)
 
