@@ -120,7 +120,13 @@ def _chunks(text: str, words: int) -> list[tuple[int, int]]:
     except ImportError as error:
         raise InputError("ingest needs semchunk: pip install 'rag-reliability[ingest]'") from error
     cut: Any = chunk(text, words, _count, memoize=False, offsets=True)
-    return [(a, b) for a, b in cut[1] if any(c.isalnum() for c in text[a:b])]
+    return [_trimmed(text, a, b) for a, b in cut[1] if any(c.isalnum() for c in text[a:b])]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The same stretch without white space at its ends."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
 
 
 def _count(text: str) -> int:
