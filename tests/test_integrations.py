@@ -554,7 +554,12 @@ def test_a_pyterrier_experiment_and_what_is_missing(found_frame):
     top = SourceReliability(num_results=1)(found_frame)
     qrels = top[["qid", "docno"]].assign(label=1)
     table = pt.Experiment(
-        [found >> SourceReliability(), found], topics, qrels, ["recip_rank"], names=["ours", "sim"]
+        [found >> SourceReliability(), found],
+        topics,
+        qrels,
+        ["recip_rank"],
+        names=["ours", "sim"],
+        plan="tree",
     )
     assert table["recip_rank"].iloc[0] == 1.0 > table["recip_rank"].iloc[1]
     assert SourceReliability()(top)["rank"].tolist() == [0, 0, 0]
