@@ -30,7 +30,7 @@ class Signals:
     """All signals of a claim, a passage and a question (which may be empty)."""
 
     def __init__(self, encoder: Any, vectors: TextVectors, background: Iterable[str]) -> None:
-        table = encoder._model[0].auto_model.embeddings.word_embeddings.weight.detach().numpy()
+        table = encoder._transformer.auto_model.embeddings.word_embeddings.weight.detach().numpy()
         self.table = table / np.linalg.norm(table, axis=1, keepdims=True)
         self.ids = encoder._tokenizer.convert_tokens_to_ids
         self.encoder, self.vectors = encoder, vectors

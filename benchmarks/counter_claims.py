@@ -70,7 +70,7 @@ def neighbours(encoder: Any, claims: Sequence[str]) -> dict[str, list[str]]:
     The nearest ten are left out as likely synonyms or inflections, and so is any word that starts
     with the same four letters.
     """
-    table = encoder._model[0].auto_model.embeddings.word_embeddings.weight.detach().numpy()
+    table = encoder._transformer.auto_model.embeddings.word_embeddings.weight.detach().numpy()
     vocabulary = encoder._tokenizer.get_vocab()
     names = [w for w in sorted(vocabulary) if _WORD.fullmatch(w) and content_words(w)]
     rows = table[[vocabulary[w] for w in names]]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import torch
 
 from rag_reliability.modelstore import resolve
 from rag_reliability.records import InputError
-from rag_reliability.retrieval.encode import MAX_CHARACTERS, load_encoder
+from rag_reliability.retrieval.arithmetic import chosen, fastest, native_bfloat16
+from rag_reliability.retrieval.encode import MAX_CHARACTERS, choose_arithmetic, load_encoder
+from rag_reliability.retrieval.windows import batches
 
 TEXTS = [
     "Zinc lozenges shorten a cold by about a day.",
@@ -30,11 +34,19 @@ def long_text(n_words):
     return " ".join(words[i % len(words)] + ("." if i % 17 == 16 else "") for i in range(n_words))
 
 
+@cache
+def plain_model():
+    """The library's own model, as it is loaded by default."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(resolve("all-minilm-l6-v2").path), device="cpu").eval()
+
+
 def window_vector(encoder, ids):
     """What the model makes of one window of token ids, alone."""
     features = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids))}
     with torch.inference_mode():
-        return encoder._model(features)["sentence_embedding"][0].numpy()
+        return plain_model()(features)["sentence_embedding"][0].numpy()
 
 
 def test_vectors_are_float32_of_unit_norm(encoder):
@@ -45,7 +57,7 @@ def test_vectors_are_float32_of_unit_norm(encoder):
 
 
 def test_agrees_with_the_library_on_short_texts(encoder):
-    theirs = encoder._model.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    theirs = plain_model().encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-6)
 
 
@@ -56,14 +68,14 @@ def test_similar_texts_are_nearer_than_unrelated_ones(encoder):
 
 def test_order_and_batch_size_do_not_matter_beyond_rounding(encoder):
     texts = [*TEXTS, long_text(300)]
-    forward = encoder.encode(texts, batch_size=1)
-    backward = encoder.encode(texts[::-1], batch_size=4)[::-1]
+    forward = encoder.encode(texts, batch_tokens=1)
+    backward = encoder.encode(texts[::-1], batch_tokens=1200)[::-1]
     np.testing.assert_allclose(forward, backward, atol=2e-6)
     np.testing.assert_array_equal(encoder.encode(texts), encoder.encode(texts))
 
 
 def test_equal_texts_get_equal_vectors_whatever_stands_beside_them(encoder):
-    vectors = encoder.encode([TEXTS[0], TEXTS[2], TEXTS[0], long_text(80)], batch_size=2)
+    vectors = encoder.encode([TEXTS[0], TEXTS[2], TEXTS[0], long_text(80)], batch_tokens=64)
     np.testing.assert_array_equal(vectors[0], vectors[2])
 
 
@@ -92,7 +104,7 @@ def test_the_end_of_a_long_text_counts(encoder):
 
 def test_tokens_and_their_vectors_are_aligned_and_unit(encoder):
     texts = [*TEXTS, long_text(700)]
-    vectors, tokens = encoder.encode_tokens(texts, batch_size=2), encoder.tokens(texts)
+    vectors, tokens = encoder.encode_tokens(texts, batch_tokens=300), encoder.tokens(texts)
     assert [len(v) for v in vectors] == [len(t) for t in tokens]
     assert tokens[1] == ["vaccines", "do", "not", "cause", "autism", "."]
     assert len(tokens[3]) > 700
@@ -107,7 +119,7 @@ def test_token_vectors_are_contextual_and_in_order(encoder):
     )
     np.testing.assert_array_equal(river, again)
     assert river[2] @ money[2] < 0.95
-    alone = encoder.encode_tokens(["the river bank"], batch_size=1)[0]
+    alone = encoder.encode_tokens(["the river bank"], batch_tokens=1)[0]
     np.testing.assert_allclose(river, alone, atol=2e-6)
 
 
@@ -148,3 +160,83 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(InputError) as error:
         load_encoder(tmp_path)
     assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+
+# ---- batches and arithmetic ----------------------------------------------------------------
+
+
+def test_a_batch_fits_its_budget_and_holds_windows_of_similar_length():
+    lengths = [10, 256, 30, 40, 31, 5]
+    found = [numbers.tolist() for numbers in batches(lengths, 100)]
+    assert found == [[1], [3, 4], [2, 0, 5]]  # 256 alone; 2 × 40; 3 × 30
+    assert [n.tolist() for n in batches(lengths, 1)] == [[1], [3], [4], [2], [0], [5]]
+    assert list(batches([], 100)) == []
+
+
+@pytest.fixture(scope="module")
+def judged(health120, encoder):
+    """One topic in two of health120: its query's and all documents' vectors in float32."""
+    topics = health120.topics[::2]
+    texts = [d.content for d in health120.documents]
+    return topics, texts, encoder.encode([t.query for t in topics]), encoder.encode(texts)
+
+
+@pytest.mark.parametrize("arithmetic", ["bfloat16", "int8"])
+def test_coarser_arithmetic_is_kept_only_near_float32(judged, health120, arithmetic):
+    """bfloat16 must stay near and leave P@5 as it was; int8 is refused if it does not."""
+    topics, texts, query_vecs, doc_vecs = judged
+    path = resolve("all-minilm-l6-v2").path
+    coarse = load_encoder(path, arithmetic=arithmetic)
+    near = coarse.encode(texts)
+    least = float(np.sum(near * doc_vecs, axis=1).min())
+    if arithmetic == "int8" and least < 0.99:
+        measured = {
+            "float32": {"texts_per_second": 1.0, "min_cosine": 1.0},
+            "int8": {"texts_per_second": 9.0, "min_cosine": least},
+        }
+        assert fastest(measured) == "float32"
+        return
+    assert least >= 0.99
+
+    def precision(queries, docs):
+        best = np.argsort(-(queries @ docs.T), axis=1, kind="stable")[:, :5]
+        return [
+            sum(health120.qrels[t.qid].get(health120.docnos[d], 0) >= 1 for d in row) / 5
+            for t, row in zip(topics, best, strict=True)
+        ]
+
+    queries = coarse.encode([t.query for t in topics])
+    assert precision(queries, near) == precision(query_vecs, doc_vecs)
+
+
+def test_the_fastest_arithmetic_that_stays_near_is_chosen():
+    def speeds(**given):
+        return {
+            name: {"texts_per_second": speed, "min_cosine": cosine}
+            for name, (speed, cosine) in given.items()
+        }
+
+    exact = (10.0, 1.0)
+    assert fastest(speeds(float32=exact, bfloat16=(20.0, 0.999), int8=(30.0, 0.98))) == "bfloat16"
+    assert fastest(speeds(float32=exact, bfloat16=(20.0, 0.999), int8=(30.0, 0.99))) == "int8"
+    assert fastest(speeds(float32=exact, bfloat16=(10.5, 1.0))) == "float32"  # not worth it
+    assert fastest(speeds(float32=exact)) == "float32"
+
+
+def test_the_choice_is_measured_once_and_kept(tmp_path):
+    path = resolve("all-minilm-l6-v2").path
+    first = choose_arithmetic(path, cache=tmp_path)
+    (kept,) = (tmp_path / "arithmetic").iterdir()
+    record = json.loads(kept.read_text())
+    assert record["arithmetic"] == first and record["measured"]["float32"]["min_cosine"] >= 0.9999
+    assert ("bfloat16" in record["measured"]) == native_bfloat16()
+
+    def no_measuring(*_):
+        raise AssertionError("measured again")
+
+    assert chosen(path, no_measuring, cache=tmp_path) == record
+
+
+def test_an_unknown_arithmetic_is_refused():
+    with pytest.raises(InputError, match="unknown arithmetic 'half'; known: auto, float32"):
+        load_encoder(resolve("all-minilm-l6-v2").path, arithmetic="half")
