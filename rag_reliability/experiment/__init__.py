@@ -25,6 +25,7 @@ _HOME = {
     "testbed_study": "threat_results",
     "grounding_check_stage": "grounding_check",
     "results_stage": "results",
+    "compare_runs": "compare",
 }
 __all__ = sorted(_HOME)
 

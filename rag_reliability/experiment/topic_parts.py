@@ -10,7 +10,7 @@ import pandas as pd
 from rag_reliability.experiment.answering import read_answers
 from rag_reliability.experiment.report_parts import read_tidy
 from rag_reliability.experiment.study import Study
-from rag_reliability.records import Topic
+from rag_reliability.records import Answer, Topic
 from rag_reliability.reporting.save import write_whole
 from rag_reliability.reporting.topic_pages import TopicContext, page_names, render_topic
 
@@ -28,16 +28,21 @@ def topic_contexts(study: Study, files: Collection[str]) -> list[TopicContext]:
     ranking = _csv(run / "metrics" / "retrieval.csv").assign(arm="")
     metrics = pd.concat([ranking, _csv(run / "metrics" / "answers.csv")], ignore_index=True)
     stance = _csv(run / "metrics" / "stance.csv")
+    frames = [_by_topic(frame) for frame in (trace, sentences, metrics, stance)]
+    documents = {d.docno: d for d in study.corpus.documents}
+    said: dict[str, list[Answer]] = {}
+    for answer in answers:
+        said.setdefault(answer.qid, []).append(answer)
 
     def context(topic: Topic) -> TopicContext:
-        own = [_own(frame, topic.qid) for frame in (trace, sentences, metrics, stance)]
+        own = [frame.get(topic.qid, pd.DataFrame()) for frame in frames]
         return TopicContext(
             run=run.name,
             topic=topic,
             k=study.config.k,
-            documents={d.docno: d for d in study.corpus.documents},
+            documents=documents,
             labels=study.corpus.qrels.get(topic.qid, {}),
-            answers=[a for a in answers if a.qid == topic.qid],
+            answers=said.get(topic.qid, []),
             trace=own[0],
             sentences=own[1],
             metrics=own[2],
@@ -69,5 +74,5 @@ def _parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path) if path.is_file() else pd.DataFrame()
 
 
-def _own(frame: pd.DataFrame, qid: str) -> pd.DataFrame:
-    return frame[frame["qid"] == qid] if len(frame) else frame
+def _by_topic(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(q): own for q, own in frame.groupby("qid", sort=False)} if len(frame) else {}

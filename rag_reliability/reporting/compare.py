@@ -28,6 +28,7 @@ from rag_reliability.reporting.tables import ABSENT, interval, number, p_text
 TOPICS_SHOWN = 200
 """Rows of the page's table of topics; those that differ most, if there are more."""
 PANELS = ("precision", "adv_share", "correctness", "harm", "stance_error")
+_SIDES = {"win": "better", "loss": "worse"}
 _FIRST = ("source_aware", "source_aware_3k", "similarity")
 
 
@@ -144,8 +145,9 @@ class Comparison:
             label = metric_label(metric, arrow=True)
             columns[f"{label}, {self.a}"] = [number(v) for v in own["a"]]
             columns[f"{label}, {self.b}"] = [number(v) for v in own["b"]]
-            columns[f"{label}, difference"] = [number(v) for v in own["delta"]]
-            columns[f"{label}, outcome"] = own["outcome"].fillna(ABSENT).tolist()
+            sides = own["outcome"].map(_SIDES).fillna("")
+            ends = zip(own["delta"], sides, strict=True)
+            columns[f"{label}, difference"] = [f"{number(v)} {side}".strip() for v, side in ends]
         return pd.DataFrame(columns)
 
     def write(self, out: str | Path) -> Path:
