@@ -50,13 +50,13 @@ def test_the_nearest_verified_passages_make_the_reference():
     # five verified: the two nearest say 4, three about something else say 0
     stance = np.array([[4.0, 4.0, 4.0, -4.0, 0.0, 0.0, 0.0]])
     trust = np.array([[1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0]])
-    whole, _ = stance_weights(stance, trust)
-    near, _ = stance_weights(stance, trust, StanceSettings(nearest=2))
+    whole, _ = stance_weights(stance, trust, StanceSettings(nearest=None, tolerance=1.0))
+    near, _ = stance_weights(stance, trust, StanceSettings(nearest=2, tolerance=1.0))
     # reference 0: the farther strays are equal, so the high side is opposed, and 4 with it
     assert whole[0, 2] < 0.1 and whole[0, 3] > 0.9
     assert near[0, 2] > 0.9 and near[0, 3] < 0.1
     np.testing.assert_array_equal(
-        stance_weights(stance, trust, StanceSettings(nearest=5))[0], whole
+        stance_weights(stance, trust, StanceSettings(nearest=5, tolerance=1.0))[0], whole
     )
 
 

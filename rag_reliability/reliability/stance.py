@@ -27,13 +27,13 @@ class StanceSettings:
     distance from the reference, in spreads of the topic's readings, at which a passage's weight is
     one half. softness: width of that step, in spreads. least_spread: spread of readings, in
     log-odds, taken as least; smaller differences are noise of the reader. The defaults were chosen
-    on every other topic of one testbed (``benchmarks/stance_settings.py``) and on nothing else.
+    on every other topic of two testbeds (``benchmarks/stance_settings.py``) and on nothing else.
     """
 
     least_verified: int = 2
-    nearest: int | None = None
+    nearest: int | None = 5
     ceiling: float = float("inf")
-    tolerance: float = 1.0
+    tolerance: float = 1.5
     softness: float = 0.05
     least_spread: float = 0.2
 
