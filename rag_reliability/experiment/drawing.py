@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,6 +18,7 @@ from rag_reliability.experiment.threat_results import threat_figures
 from rag_reliability.experiment.views import only, summary
 from rag_reliability.records import InputError
 from rag_reliability.reporting.figures import FIGURES
+from rag_reliability.reporting.style import TIERS, TierStyle, named_tiers
 
 LEARNED = "metrics/learned_priors.csv"
 SWEPT = ("precision", "adv_share", "suppressed_true")
@@ -27,6 +29,28 @@ def figure(study: Study, name: str, qid: str | None = None) -> Figure:
 
     Raises InputError for an unknown figure or topic, or metrics that have not been made.
     """
+    with own_tiers(study):
+        return _figure(study, name, qid)
+
+
+def own_tiers(study: Study) -> AbstractContextManager[None]:
+    """Within it source types are called and drawn as the study's own taxonomy says, if it has one.
+
+    Types that the study's six do not cover come in the order of the priors file.
+    """
+    named, known = study.taxonomy.types, study.priors.known_types
+    if not named and set(known) <= set(TIERS):
+        return named_tiers({})
+    words = {kind: named.get(kind) for kind in known}
+    return named_tiers(
+        {
+            kind: TierStyle(own.label, own.colour, own.marker) if own else TierStyle()
+            for kind, own in words.items()
+        }
+    )
+
+
+def _figure(study: Study, name: str, qid: str | None) -> Figure:
     if name not in DRAW:
         raise InputError(f"unknown figure {name!r}; known: {', '.join(DRAW)}")
     return DRAW[name](study, qid) if name in ("rank_flow", "iso_score") else DRAW[name](study, None)

@@ -21,6 +21,13 @@ def preflight(study: Study, *, answers: bool = True) -> None:
     known("arms", study.config.arms, tuple(ARMS))
     study.priors.table(study.config.spread)
     study.need_topics()
+    if answers and not {"yes", "no"} <= {topic.stance for topic in study.corpus.topics}:
+        raise InputError(
+            f"{study.config.corpus}: a whole run needs topics whose stance is yes and others whose "
+            "stance is no; for rankings alone run notebooks/rankings.ipynb"
+        )
+    study.language  # noqa: B018 (read and checked)
+    study.taxonomy  # noqa: B018
     for model in (study.config.encoder, *([study.config.generator] if answers else [])):
         study.model_sha(model)
 

@@ -14,6 +14,7 @@ from rag_reliability.experiment.answering import read_answers
 from rag_reliability.experiment.ranking import low_tier
 from rag_reliability.experiment.study import Study
 from rag_reliability.records import InputError
+from rag_reliability.reporting.captions import OWN_RERUN, own_limits
 from rag_reliability.reporting.report import ReportContext
 
 STUDY = {
@@ -26,6 +27,7 @@ STUDY = {
 }
 """The published study's numbers, baseline and source-aware; None where it gives no figure."""
 STUDY_SYSTEM = "source_aware_3k"
+STUDY_CORPUS = "health120"
 _TEXTS = {
     *("system", "arm", "qid", "docno", "metric", "window", "spread"),
     *("sentence", "cited", "band", "span", "flags", "verdict"),
@@ -176,5 +178,14 @@ def report_context(
         values=values,
         provenance=_provenance(study, sidecars),
         k=study.config.k,
+        **_own_words(study),
         **frames,
     )
+
+
+def _own_words(study: Study) -> dict[str, Any]:
+    """Limits and commands of a run on another corpus: the report's own speak of the study's."""
+    if study.corpus.name == STUDY_CORPUS:
+        return {}
+    english = study.language.words is None
+    return {"limits": own_limits(len(study.corpus.topics), english=english), "rerun": OWN_RERUN}

@@ -16,7 +16,14 @@ from rag_reliability.config import ExperimentConfig
 from rag_reliability.evaluation.stance import stance_summary
 from rag_reliability.experiment import report_parts
 from rag_reliability.experiment.conclusion import sensitivity
-from rag_reliability.experiment.drawing import DRAW, answer_summary, at_k, figure, swept
+from rag_reliability.experiment.drawing import (
+    DRAW,
+    answer_summary,
+    at_k,
+    figure,
+    own_tiers,
+    swept,
+)
 from rag_reliability.experiment.grounding_check import MEASURES
 from rag_reliability.experiment.report_parts import saved
 from rag_reliability.experiment.sensitivity import SWEEPS
@@ -149,7 +156,8 @@ def table(study: Study, name: str) -> pd.DataFrame:
     """
     if name not in _TABLE:
         raise InputError(f"unknown table {name!r}; known: {', '.join(_TABLE)}")
-    return _TABLE[name](study)
+    with own_tiers(study):
+        return _TABLE[name](study)
 
 
 def _comparisons(study: Study, older: bool) -> list[pd.DataFrame]:
@@ -235,6 +243,11 @@ def draw_all(study: Study, folder: Path, *, older: bool = False) -> None:
     older: the run may have been made before some stages existed; what those would show is left out,
     with a warning that names it.
     """
+    with own_tiers(study):
+        _draw_all(study, folder, older)
+
+
+def _draw_all(study: Study, folder: Path, older: bool) -> None:
     drawn, shown = _draw(study, folder, older)
     checked = _if_made(lambda: saved(study, MEASURES), older)
     numbers = values(study, checked, older=older)

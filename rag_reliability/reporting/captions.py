@@ -122,6 +122,28 @@ LIMITS: tuple[str, ...] = (
     "even for a right answer.",
 )
 
+_SCORERS = (
+    "Correctness, harm and grounding are scored automatically, by scorers that were calibrated on "
+    "English health answers and not on this corpus. Differences between systems mean more than "
+    "levels."
+)
+_LANGUAGE = (
+    "No score was calibrated in this corpus's language, and the encoder of the scorers may hardly "
+    "know it: bands and verdicts are rough. Words that tell a contradiction between documents are "
+    "English, so rules that look for contradictions find none here."
+)
+
+
+def own_limits(n_topics: int, *, english: bool) -> tuple[str, ...]:
+    """Limits of a run on a corpus other than the study's; a reader adds those of the corpus."""
+    first = f"Everything rests on {n_topics} topics; the intervals say how little or much that is."
+    return (first, *LIMITS[1:4], _SCORERS, *(() if english else (_LANGUAGE,)))
+
+
+OWN_RERUN: tuple[str, ...] = (
+    "rag-reliability run --config FILE --out FOLDER",
+    "rag-reliability figures --out FOLDER",
+)
 RERUN: tuple[str, ...] = (
     "make reproduce",
     "rag-reliability run -p spread aggressive --out reports/aggressive",

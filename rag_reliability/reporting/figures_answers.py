@@ -15,7 +15,6 @@ from rag_reliability.reporting.style import (
     DOUBLE,
     INTERVAL,
     SYSTEMS,
-    TIERS,
     arm_label,
     canvas,
     errors,
@@ -26,6 +25,7 @@ from rag_reliability.reporting.style import (
     styled,
     system_label,
     tier_label,
+    tier_order,
 )
 
 ANSWER_METRICS = (
@@ -124,7 +124,7 @@ def corpus_overview(counts: pd.DataFrame) -> Figure:
     """
     need(counts, "source_type", "label", "adversarial", "n")
     panels: list[tuple[str, list[str], Callable[[str], str]]] = [
-        ("source_type", in_order(counts["source_type"], TIERS), tier_label)
+        ("source_type", tier_order(counts["source_type"]), tier_label)
     ]
     if "qid" in counts:
         panels.append(("qid", sorted(counts["qid"].unique(), key=natural), str))

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from rag_reliability.reporting.marks import marker_of, top_legend
 from rag_reliability.reporting.style import (
     DOUBLE,
-    TIERS,
     Look,
     canvas,
     errors,
@@ -19,6 +18,7 @@ from rag_reliability.reporting.style import (
     need,
     styled,
     tier_label,
+    tier_order,
 )
 
 SOURCES: Mapping[str, tuple[str, Look]] = {
@@ -40,7 +40,7 @@ def learned_priors(frame: pd.DataFrame) -> Figure:
     """
     need(frame, "source", "source_type", "prior", "low", "high", "fold")
     fig, axes = canvas(DOUBLE, 3.0)
-    ax, kinds = axes[0, 0], in_order(frame["source_type"], TIERS)
+    ax, kinds = axes[0, 0], tier_order(frame["source_type"])
     sources = in_order(frame["source"], SOURCES)
     place = {kind: i for i, kind in enumerate(kinds)}
     gap, handles = 0.8 / max(len(sources), 1), []

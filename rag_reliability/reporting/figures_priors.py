@@ -15,16 +15,15 @@ from rag_reliability.reporting.style import (
     DOUBLE,
     INTERVAL,
     SINGLE,
-    TIERS,
     canvas,
     errors,
-    in_order,
     metric_label,
     need,
     share_axis,
     styled,
     tier_label,
     tier_look,
+    tier_order,
 )
 
 
@@ -38,7 +37,7 @@ def feedback(trajectory: pd.DataFrame, *, initial: Mapping[str, float] | None = 
     need(trajectory, "fold", "step", "source_type", "prior")
     fig, axes = canvas(SINGLE, 2.9)
     ax, last, ends = axes[0, 0], trajectory["step"].max(), {}
-    for position, name in enumerate(in_order(trajectory["source_type"], TIERS)):
+    for position, name in enumerate(tier_order(trajectory["source_type"])):
         part, look = trajectory[trajectory["source_type"] == name], tier_look(name, position)
         for _, fold in part.groupby("fold"):
             ax.plot(fold["step"], fold["prior"], color=look.colour, linewidth=0.5, alpha=0.45)

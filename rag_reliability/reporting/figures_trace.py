@@ -13,13 +13,12 @@ from matplotlib.lines import Line2D
 from rag_reliability.reporting.style import (
     ADVERSARIAL,
     SINGLE,
-    TIERS,
     canvas,
-    in_order,
     need,
     styled,
     tier_label,
     tier_look,
+    tier_order,
 )
 
 _TRACE = (
@@ -47,7 +46,7 @@ def rank_flow(trace: pd.DataFrame, *, depth: int = 8) -> Figure:
     k = int(trace["in_top_after"].sum())
     places = shown[["rank_sim", "rank_score"]].rank(method="first")
     places += 0.7 * (places > k)  # room for the line under the top k
-    tiers = in_order(shown["source_type"], TIERS)
+    tiers = tier_order(shown["source_type"])
     fig, axes = canvas(SINGLE, 1.15 + 0.19 * len(shown))
     ax = axes[0, 0]
     for row, (left, right) in zip(shown.to_dict("records"), places.to_numpy(), strict=True):

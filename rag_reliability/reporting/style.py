@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import matplotlib.style
@@ -109,6 +111,19 @@ _SPARE = (
 ADVERSARIAL = "#D55E00"
 
 
+class TierStyle(NamedTuple):
+    """How a taxonomy calls and draws one source type; what is empty is left as it is."""
+
+    label: str = ""
+    colour: str = ""
+    marker: str = ""
+
+
+_own_tiers: ContextVar[Mapping[str, TierStyle]] = ContextVar(
+    "own_tiers", default=MappingProxyType({})
+)
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw or save within the paper style (as context or decorator); settings are put back after.
@@ -118,6 +133,16 @@ def styled() -> Iterator[None]:
     style = Path(__file__).with_name("paper.mplstyle")
     with matplotlib.style.context(["default", str(style)]):
         yield
+
+
+@contextmanager
+def named_tiers(tiers: Mapping[str, TierStyle]) -> Iterator[None]:
+    """Call, draw and order source types as a taxonomy of one's own does; none: the study's six."""
+    token = _own_tiers.set(tiers)
+    try:
+        yield
+    finally:
+        _own_tiers.reset(token)
 
 
 def system_label(name: str) -> str:
@@ -132,7 +157,13 @@ def arm_label(name: str) -> str:
 
 def tier_label(name: str) -> str:
     """Readable name of a source type."""
-    return TIERS.get(name, name.replace("_", " "))
+    own = _own_tiers.get().get(name, TierStyle())
+    return own.label or TIERS.get(name, name.replace("_", " "))
+
+
+def tier_order(names: Iterable[str]) -> list[str]:
+    """Distinct source types in the taxonomy's order, then others as first met."""
+    return in_order(names, [*_own_tiers.get(), *TIERS])
 
 
 def metric_label(name: str, *, arrow: bool = False) -> str:
@@ -159,7 +190,9 @@ def system_look(name: str, position: int = 0) -> Look:
 
 def tier_look(name: str, position: int = 0) -> Look:
     """Look of a source type; an unknown one takes a spare look by its ``position``."""
-    return _TIER_LOOKS.get(name, _SPARE[position % len(_SPARE)])
+    look = _TIER_LOOKS.get(name, _SPARE[position % len(_SPARE)])
+    own = _own_tiers.get().get(name, TierStyle())
+    return look._replace(colour=own.colour or look.colour, marker=own.marker or look.marker)
 
 
 def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
