@@ -21,6 +21,7 @@ from rag_reliability.commands import (
     init,
     question,
     study,
+    sweep,
     threats,
 )
 from rag_reliability.records import InputError
@@ -76,7 +77,18 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (init, study, compare, question, corpus, threats, grounding, export, ingest):
+    for module in (
+        init,
+        study,
+        compare,
+        question,
+        corpus,
+        threats,
+        grounding,
+        sweep,
+        export,
+        ingest,
+    ):
         module.add(commands)
     return parser
 

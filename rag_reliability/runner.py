@@ -62,7 +62,7 @@ def run_notebooks(
     Raises InputError, one line, for bad input and for a notebook that fails.
     """
     study = open_study({**parameters, "config_file": config_file, "out": out}, say=say)
-    preflight(study, answers=not _NO_GENERATOR.issuperset(notebooks))
+    preflight(study, answers=needs_generator(notebooks))
     given = {**parameters, "config_file": config_file, "out": out}
     with run_lock(study.run_dir, wait):
         if fresh:
@@ -72,6 +72,11 @@ def run_notebooks(
             _run_one(study, name, given, output)
         write_manifest(study, notebooks)
     return study
+
+
+def needs_generator(notebooks: Sequence[str]) -> bool:
+    """Whether any of these notebooks depends on the generator's weights."""
+    return not _NO_GENERATOR.issuperset(notebooks)
 
 
 def is_done(study: Study, notebooks: Sequence[str], parameters: Mapping[str, Any]) -> bool:
@@ -102,7 +107,7 @@ def _key(study: Study, name: str, parameters: Mapping[str, Any]) -> tuple[str, d
     if not source.is_file():
         raise InputError(f"{source}: no such notebook")
     models = [study.config.encoder]
-    if name not in _NO_GENERATOR:
+    if needs_generator([name]):
         models.append(study.config.generator)
     inputs = {
         "notebook": sha256_tree(source),
