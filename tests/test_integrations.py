@@ -218,6 +218,7 @@ def test_no_candidates_give_no_order():
         ({"sims": ["0.5", 0.5]}, "document '#0': similarity '0.5'; expected a finite number"),
         ({"rule": "stance_consistent"}, "rule 'stance_consistent': expected one of similarity, "),
         ({"rule_settings": {"k": 3}}, "rule_settings: unknown 'k'; known: cap, low, quota, "),
+        ({"rule_settings": {"cap": "high"}}, "rule_settings: cap = 'high'; expected a number"),
         ({"rule_settings": {"cap": 2}}, "cap = 2; expected 0 < cap <= 1"),
         ({"k": 0}, "k = 0; expected a whole number >= 1"),
         ({"k": 5, "window": 4}, "window = 4; expected at least k = 5"),
@@ -572,6 +573,9 @@ def test_a_pyterrier_experiment_and_what_is_missing(found_frame):
         SourceReliability()(lacking)
     flat = SourceReliability(unknown_prior=0.5)(lacking)
     assert flat["docno"].tolist() == found_frame["docno"].tolist()
+    nothing = found_frame.assign(verified=pd.array([pd.NA] * len(found_frame), dtype="boolean"))
+    floored = SourceReliability(rule="verified_floor")(nothing)  # none checked: similarity's order
+    assert floored["docno"].tolist() == found_frame["docno"].tolist()
     with pytest.raises(pt.validate.InputValidationError):
         SourceReliability()(found_frame.drop(columns="score"))
     assert repr(SourceReliability(5, rule="hard_filter")) == (

@@ -47,8 +47,7 @@ class PriorTable:
         if not self.by_type:
             raise InputError("priors: the table is empty; expected λ by source type")
         for kind, value in self.by_type.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and 0 < value <= 1):
+            if not (_is_number(value) and 0 < value <= 1):
                 raise InputError(
                     f"priors: λ of {shown(kind)} is {shown(value)}; expected 0 < λ <= 1"
                 )
@@ -127,6 +126,10 @@ def rank_candidates(
     return Order(order, ranking.scores[0], prior[order])
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _check_lengths(n: int, *columns: Sequence[Any] | None) -> None:
     names = ("source types", "values of verified", "sources", "docnos")
     for what, column in zip(names, columns, strict=True):
@@ -140,18 +143,19 @@ def _settings(
     """The rule's settings, checked."""
     if rule not in RULES_HERE:
         raise InputError(f"rule {shown(rule)}: expected one of {', '.join(RULES_HERE)}")
-    for name in given:
+    for name, value in given.items():
         if name not in _SETTABLE:
             known = ", ".join(_SETTABLE)
             raise InputError(f"rule_settings: unknown {shown(name)}; known: {known}")
+        if not _is_number(value):
+            raise InputError(f"rule_settings: {name} = {shown(value)}; expected a number")
     return RobustSettings(k=k, window=window, lowest=min(table.by_type.values()), **given)
 
 
 def _sims(sims: Sequence[float] | np.ndarray, names: Sequence[str]) -> np.ndarray:
     """The similarities, float64 (n,), each a finite number."""
     for name, value in zip(names, sims, strict=True):
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not math.isfinite(value):
+        if not (_is_number(value) and math.isfinite(value)):
             raise InputError(
                 f"document {shown(name)}: similarity {shown(value)}; expected a finite number"
             )

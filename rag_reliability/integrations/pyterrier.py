@@ -50,9 +50,10 @@ class SourceReliability(pt.Transformer):
     def _ranked(self, rows: pd.DataFrame) -> pd.DataFrame:
         names = (self.settings.source_type_field, self.settings.verified_field)
         present = [c for c in (*names, self.settings.source_field) if c in rows.columns]
+        labels = rows[present].astype(object)
         ranked = self.settings.arranged(
             rows["score"].tolist(),
-            rows[present].to_dict(orient="records"),
+            labels.where(labels.notna(), None).to_dict(orient="records"),
             rows["docno"].tolist(),
             self.num_results,
         )
