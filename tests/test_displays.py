@@ -153,6 +153,11 @@ def test_bands_differ_by_sign_and_word_and_not_by_colour_alone():
         assert word in page.text
     # a best passage that was not shown is not linked to
     assert len(page.links) == 1 and page.links[0].endswith("-p1")
+    assert "⚑" not in page.text
+    lie = displays.passages_table([Document("d1", "T", "x", "blog", adversarial=True)])
+    assert "nearest passage 1 (⚑ adversarial)" in Page(
+        answers_html([ShownAnswer("one", said, lie)])
+    ).text.replace("\n", "")
 
 
 def test_an_answer_without_words_or_passages_says_so():

@@ -47,12 +47,11 @@ def answers_html(
 
 def _shown(answer: ShownAnswer, position: int) -> dict[str, Any]:
     need(answer.sentences, "sentence", "band")
-    n = len(answer.passages)
     passages = [{"edited": "", "text": ""} | row for row in records(answer.passages)]
     return {
         "name": answer.name,
         "id": _identity(answer, position),
-        "sentences": [_sentence(row, n) for row in answer.sentences.to_dict("records")],
+        "sentences": [_sentence(row, passages) for row in answer.sentences.to_dict("records")],
         "passages": passages,
     }
 
@@ -64,7 +63,8 @@ def _identity(answer: ShownAnswer, position: int) -> str:
     return "rr" + hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()[:10]
 
 
-def _sentence(row: dict[Any, Any], n_passages: int) -> dict[str, Any]:
+def _sentence(row: dict[Any, Any], passages: list[dict[str, Any]]) -> dict[str, Any]:
+    n_passages = len(passages)
     best = int(row.get("best_passage", -1)) + 1
     support = row.get("support")
     flags = row.get("flags", ())
@@ -74,6 +74,7 @@ def _sentence(row: dict[Any, Any], n_passages: int) -> dict[str, Any]:
         "sign": _SIGNS.get(row["band"], ""),
         "support": None if support is None or pd.isna(support) else float(support),
         "best": best if 1 <= best <= n_passages else None,
+        "lied": 1 <= best <= n_passages and bool(passages[best - 1]["adversarial"]),
         "flags": ", ".join(flags) if isinstance(flags, list | tuple) else "",
     }
 
