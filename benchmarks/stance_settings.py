@@ -38,7 +38,6 @@ RULE = "stance_consistent"
 LEAST_KEPT = 0.85
 GRID = {
     "nearest": (3, 5, 10, None),
-    "ceiling": (2.0, 4.0, float("inf")),
     "tolerance": (0.75, 1.0, 1.25, 1.5),
     "softness": (0.05, 0.25),
     "least_spread": (0.2,),

@@ -22,17 +22,15 @@ class StanceSettings:
 
     least_verified: verified passages read, below which a topic has no reference. nearest: how many
     verified passages, from the most similar on, make the reference (None: all that were read);
-    farther ones are seldom about the question. ceiling: log-odds beyond which a reading counts no
-    more, since a reader that is sure twice over is not twice as far away. tolerance:
-    distance from the reference, in spreads of the topic's readings, at which a passage's weight is
-    one half. softness: width of that step, in spreads. least_spread: spread of readings, in
-    log-odds, taken as least; smaller differences are noise of the reader. The defaults were chosen
-    on every other topic of two testbeds (``benchmarks/stance_settings.py``) and on nothing else.
+    farther ones are seldom about the question. tolerance: distance from the reference, in spreads
+    of the topic's readings, at which a passage's weight is one half. softness: width of that step,
+    in spreads. least_spread: spread of readings, in log-odds, taken as least; smaller differences
+    are noise of the reader. The defaults were chosen on every other topic of two testbeds
+    (``benchmarks/stance_settings.py``) and on nothing else.
     """
 
     least_verified: int = 2
     nearest: int | None = 5
-    ceiling: float = float("inf")
     tolerance: float = 1.5
     softness: float = 0.05
     least_spread: float = 0.2
@@ -45,8 +43,6 @@ class StanceSettings:
                 f"nearest = {self.nearest}; expected at least least_verified = "
                 f"{self.least_verified}, or none"
             )
-        if not self.ceiling > 0:
-            raise InputError(f"ceiling = {self.ceiling}; expected a number above 0")
         for name in ("tolerance", "softness", "least_spread"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"{name} = {getattr(self, name)}; expected a number above 0")
@@ -63,9 +59,9 @@ def stance_weights(
     (n_topics, m), weight of a passage in the reference: λ of verified ones (shared among those of
     one publisher), else 0.
 
-    With reference r = the trust-weighted median of the nearest verified passages' stances, σ the standard
-    deviation of all of the topic's readings and u the distance from r towards the opposing side,
-    the weight is 1 / (1 + exp((u / σ - tolerance) / softness)): near 1 for passages that agree, so
+    With reference r = the trust-weighted median of the stances of the nearest verified passages, σ
+    the standard deviation of all of the topic's readings and u the distance from r towards the
+    opposing side, the weight is 1 / (1 + exp((u / σ - tolerance) / softness)): near 1 for passages that agree, so
     that their order stays that of similarity, near 0 for those that contradict. The opposing side
     is the one on which the passages that are not verified stray farther in sum: a passage that
     says the same as the reference more strongly is no contradiction.
@@ -75,7 +71,6 @@ def stance_weights(
     """
     settings = settings or StanceSettings()
     read = np.isfinite(stance)
-    stance = np.clip(stance, -settings.ceiling, settings.ceiling)
     trust = np.where(read, trust, 0.0)
     reference_of = nearest_trust(trust, settings.nearest)
     known = (trust > 0).sum(axis=1) >= settings.least_verified
