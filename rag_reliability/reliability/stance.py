@@ -61,10 +61,10 @@ def stance_weights(
 
     With reference r = the trust-weighted median of the stances of the nearest verified passages, σ
     the standard deviation of all of the topic's readings and u the distance from r towards the
-    opposing side, the weight is 1 / (1 + exp((u / σ - tolerance) / softness)): near 1 for passages that agree, so
-    that their order stays that of similarity, near 0 for those that contradict. The opposing side
-    is the one on which the passages that are not verified stray farther in sum: a passage that
-    says the same as the reference more strongly is no contradiction.
+    opposing side, the weight is 1 / (1 + exp((u / σ - tolerance) / softness)): near 1 for passages
+    that agree, so that their order stays that of similarity, near 0 for those that contradict. The
+    opposing side is the one on which the passages that are not verified stray farther in sum: a
+    passage that says the same as the reference more strongly is no contradiction.
 
     Returns weights float64 (n_topics, m) in (0, 1], 1 where a passage was not read or the topic has
     no reference; and bool (n_topics,), whether it has one (``least_verified`` readings).
