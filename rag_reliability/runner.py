@@ -93,7 +93,7 @@ def is_done(study: Study, notebooks: Sequence[str], parameters: Mapping[str, Any
 
 def _given(study: Study) -> dict[str, str]:
     """Hashes of the folders and files that a config names beside corpus and priors."""
-    named = {n: getattr(study.config, n) for n in ("testbed", "labelled_pairs")}
+    named = {n: getattr(study.config, n) for n in ("testbed", "labelled_pairs", "languages")}
     return {n: sha256_tree(study.path(path)) for n, path in named.items() if path}
 
 
