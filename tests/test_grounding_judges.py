@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from rag_reliability.generation.claims import claim_log_odds, claim_messages
 from rag_reliability.generation.models import load_generator
 from rag_reliability.records import InputError
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 SPECIAL = "[PAD] [UNK] [CLS] [SEP] [MASK]"
 PLAIN = "Yes No : . ? honey granite helps a cough not harbour"
 WORDS = [*SPECIAL.split(), *PLAIN.split()]
@@ -219,6 +221,40 @@ def test_a_causal_model_judges(causal_folder: Path) -> None:
     asked = claim_messages("honey helps", "a passage")[1]["content"]
     assert "a passage" in asked and "According to the passage" in asked
     assert "passage" not in claim_messages("honey helps")[1]["content"]
+
+
+def test_prompts_with_common_beginnings_form_a_tree() -> None:
+    from claim_readings import laid_out, tree_of
+
+    tree = tree_of([[7, 8, 9], [7, 8, 5], [7], [6]])
+    assert tree.ids == [7, 8, 9, 5, 6] and tree.parents == [-1, 0, 1, 1, -1]
+    assert tree.paths == [[0, 1, 2], [0, 1, 3], [0], [4]]
+    positions, sees = laid_out(tree)
+    assert positions.tolist() == [0, 1, 2, 2, 0]
+    assert [row.nonzero()[0].tolist() for row in sees] == [[0], [0, 1], [0, 1, 2], [0, 1, 3], [4]]
+
+
+def test_readings_in_a_tree_are_those_of_each_prompt_alone(causal_folder: Path) -> None:
+    import torch
+    from claim_readings import asked, read
+
+    from rag_reliability.generation.stance import yes_no_log_odds
+
+    generator = load_generator(causal_folder)
+    generator.model.float()
+    pairs = [(claim, text) for claim in CLAIMS for text in (*PASSAGES[:2], "")]
+    found = dict(read(generator, pairs, ["true", "contradicts"]))
+    assert found.keys() == set(pairs) and "contradicts/0" not in found[CLAIMS[0], ""]
+    for pair in pairs:
+        one = asked(generator, pair, ["true", "contradicts"])
+        alone = yes_no_log_odds(generator, list(one.prompts.values()))
+        np.testing.assert_allclose([found[pair][n] for n in one.prompts], alone, atol=1e-3)
+        ids, (low, high) = next(iter(one.prompts.values())), one.claim
+        assert generator.tokenizer.decode(ids[low:high]).startswith(pair[0])
+        with torch.inference_mode():
+            logp = generator.model(torch.tensor([ids])).logits[0].log_softmax(1)
+        by_hand = np.mean([float(logp[at - 1, ids[at]]) for at in range(low, high)])
+        assert found[pair]["likelihood"] == pytest.approx(by_hand, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["nli_folder", "causal_folder"])
