@@ -34,6 +34,28 @@ class ExperimentConfig(BaseModel):
         None, description="prior of a source type the table lacks; null refuses such documents"
     )
     encoder: str = Field("all-minilm-l6-v2", description="name in models.yaml, or a path")
+    encoder_dtype: Literal["float32", "auto", "bfloat16", "int8"] = Field(
+        "float32",
+        description="the encoder's arithmetic; float32 gives the same vectors on any machine, auto "
+        "what was measured to be fastest on this one and stays within .99 cosine of it",
+    )
+    index_kind: Literal["flat", "ivf", "hnsw"] = Field(
+        "flat",
+        description="search in each partition: flat is exact, ivf (clusters) and hnsw (a graph) "
+        "may miss documents; partitions of few documents are always flat",
+    )
+    index_nlist: int = Field(0, ge=0, description="ivf: clusters a partition; 0 takes √n")
+    index_nprobe: int = Field(16, ge=1, description="ivf: clusters looked into; all of them: exact")
+    index_m: int = Field(32, ge=2, description="hnsw: links a document")
+    index_ef_search: int = Field(128, ge=1, description="hnsw: candidates kept while searching")
+    backend: Literal["faiss", "milvus"] = Field(
+        "faiss", description="who searches: faiss in this process, or Milvus at milvus_uri"
+    )
+    milvus_uri: str | None = Field(
+        None,
+        description="http(s)://host:port, or a file ending in .db (Milvus Lite); "
+        "credentials belong in the environment variable MILVUS_TOKEN",
+    )
     generator: str = Field(
         "qwen2.5-coder-1.5b-instruct", description="name in models.yaml, hub id or path"
     )
@@ -84,6 +106,14 @@ class ExperimentConfig(BaseModel):
     def _window(cls, value: int | str) -> int | str:
         if isinstance(value, int) and value < 1:
             raise ValueError("takes a whole number >= 1, or exact")
+        return value
+
+    @field_validator("milvus_uri")
+    @classmethod
+    def _no_secrets(cls, value: str | None) -> str | None:
+        # Configs are recorded beside every artefact.
+        if value and "@" in value:
+            raise ValueError("holds credentials: set MILVUS_TOKEN instead")
         return value
 
     @model_validator(mode="after")

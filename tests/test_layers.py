@@ -21,7 +21,7 @@ PACKAGE = ROOT / "rag_reliability"
 
 GROUND = {"records", "config", "text", "files", "language", "modelstore", "artefacts"}
 STAGES = {"datasets", "retrieval", "reliability", "generation", "evaluation", "reporting"}
-OUTSIDE = {"runner", "cli", "commands", "integrations", "sweep", "explorer"}
+OUTSIDE = {"runner", "cli", "commands", "integrations", "sweep", "explorer", "scale"}
 TOP = {"experiment"} | OUTSIDE
 LEAVES = {
     "reliability/priors.py": {"records"},
@@ -29,6 +29,7 @@ LEAVES = {
 }
 OWNERS = {
     "faiss": "retrieval/engines.py",
+    "pymilvus": "retrieval/milvus.py",
     "ranx": "evaluation/ranking.py",
     "sentence_transformers": "retrieval/encode.py",
 }

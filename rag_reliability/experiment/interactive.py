@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rag_reliability import modelstore
+from rag_reliability.experiment.backends import open_backend
+from rag_reliability.experiment.encoding import study_encoder
 from rag_reliability.experiment.ranking import (
     Candidates,
     System,
@@ -44,14 +46,11 @@ def find(study: Study, query: str, system: str) -> list[Hit]:
         raise InputError("the question is not valid text (a lone surrogate)")
     if system not in INTERACTIVE:
         raise InputError(f"unknown system {system!r}; known here: {', '.join(INTERACTIVE)}")
-    from rag_reliability.retrieval.encode import load_encoder
-    from rag_reliability.retrieval.index import PartitionedIndex
-
     stored = load_candidates(study)
-    encoder = load_encoder(modelstore.resolve(study.config.encoder).path)
-    query_vecs = encoder.encode([query])
+    query_vecs = study_encoder(study).encode([query])
     depth = max(study.config.k * study.config.expansion, stored.pool.docids.shape[1])
-    pool = PartitionedIndex.load(study.run_dir / "index").search(query_vecs, depth)
+    with open_backend(study, stored.partition) as backend:
+        pool = backend.search(query_vecs, depth)
     found = replace(stored, pool=pool, query_vecs=query_vecs)
     return _hits(study, found, _system(study, system))
 

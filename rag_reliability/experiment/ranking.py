@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rag_reliability import modelstore
 from rag_reliability.datasets.trec import read_run, write_run
+from rag_reliability.experiment.backends import index_settings, open_backend
+from rag_reliability.experiment.encoding import (
+    ENCODING,
+    arithmetic,
+    study_encoder,
+    write_vectors,
+)
 from rag_reliability.experiment.study import Study
 from rag_reliability.records import Corpus, Pool, Ranking
 from rag_reliability.reliability.feedback import (
@@ -74,14 +80,12 @@ def index_stage(study: Study) -> Path:
     """Encode documents and topics and save the partitioned index; returns its folder."""
 
     def build(folder: Path) -> None:
-        from rag_reliability.retrieval.encode import load_encoder
         from rag_reliability.retrieval.index import PartitionedIndex
 
-        encoder = load_encoder(modelstore.resolve(study.config.encoder).path)
-        doc_vecs = encoder.encode([d.content for d in study.corpus.documents], progress=True)
-        index = folder / "index"
-        PartitionedIndex.build(doc_vecs, partitions(study)).save(index)
-        np.save(index / "doc_vecs.npy", doc_vecs)
+        encoder, index = study_encoder(study), folder / "index"
+        doc_vecs = write_vectors(study, index / "doc_vecs.npy", encoder)
+        how = index_settings(study.config)
+        PartitionedIndex.build(doc_vecs, partitions(study), folder=index, **how).save(index)
         queries = [t.query for t in study.corpus.topics]
         query_vecs = encoder.encode(queries) if queries else doc_vecs[:0]
         np.save(index / "query_vecs.npy", query_vecs)
@@ -91,10 +95,13 @@ def index_stage(study: Study) -> Path:
         inputs={
             "corpus": study.corpus_digest,
             "encoder": study.model_sha(study.config.encoder),
+            "encoder_dtype": arithmetic(study),
             "overrides": dict(study.priors.sources),
+            "index": index_settings(study.config),
         },
         code=(
-            *("retrieval/encode.py", "retrieval/index.py", "records.py"),
+            *(*ENCODING, "retrieval/index.py", "retrieval/index_files.py"),
+            *("retrieval/engines.py", "retrieval/vectors.py", "records.py"),
             *(f"datasets/{name}.py" for name in ("read", "beir", "lines", "schema", "trec")),
         ),
         libraries=("faiss-cpu", "torch", "sentence-transformers"),
@@ -105,17 +112,18 @@ def index_stage(study: Study) -> Path:
 
 
 def load_candidates(study: Study, depth: int | None = None) -> Candidates:
-    """The saved index, searched ``depth`` deep in each partition (default: ``needed_depth``).
+    """The saved vectors, searched ``depth`` deep in each partition (default: ``needed_depth``).
 
-    The pool is then exact for every prior per type and for windows up to ``depth`` (DESIGN §4).
+    The pool is then exact for every prior per type and for windows up to ``depth`` (DESIGN §4),
+    if the index is flat.
     """
-    from rag_reliability.retrieval.index import PartitionedIndex
-
-    folder = index_stage(study)
+    folder, partition = index_stage(study), partitions(study)
     query_vecs = np.load(folder / "query_vecs.npy")
-    pool = PartitionedIndex.load(folder).search(query_vecs, depth or needed_depth(study))
-    doc_vecs = np.load(folder / "doc_vecs.npy")
-    return Candidates(study.corpus, partitions(study), doc_vecs, query_vecs, pool)
+    with open_backend(study, partition) as backend:
+        pool = backend.search(query_vecs, depth or needed_depth(study))
+    # Mapped, not read: a second copy of a large corpus's vectors would not fit.
+    doc_vecs = np.load(folder / "doc_vecs.npy", mmap_mode="r")
+    return Candidates(study.corpus, partition, doc_vecs, query_vecs, pool)
 
 
 def type_prior(study: Study, table: Mapping[str, float] | None = None) -> np.ndarray:
@@ -214,6 +222,7 @@ def rank_inputs(study: Study) -> dict[str, Any]:
     index_stage(study)
     return {
         "index": study.key("index"),
+        "backend": study.config.backend,
         "tables": {spread: dict(table) for spread, table in study.priors.spreads.items()},
         **{name: getattr(study.config, name) for name in _RANK_FIELDS},
     }

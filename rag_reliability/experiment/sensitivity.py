@@ -6,9 +6,10 @@ columns; means and intervals are taken only where they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,6 @@ from rag_reliability.experiment.ranking import (
     System,
     adaptive,
     load_candidates,
-    needed_depth,
     rank_inputs,
     ranked,
     similarity_system,
@@ -27,12 +27,14 @@ from rag_reliability.experiment.ranking import (
 )
 from rag_reliability.experiment.scoring import run_of, save_tidy, score_run
 from rag_reliability.experiment.study import Study
-from rag_reliability.records import InputError
+from rag_reliability.experiment.table_sweeps import table_rankings
+from rag_reliability.records import InputError, Ranking
 from rag_reliability.reliability.feedback import prior_rows
 from rag_reliability.reliability.priors import effective_types, prior_vector, temper
 from rag_reliability.reliability.smoothing import smooth_prior
 from rag_reliability.reliability.threats import spoof_labels
-from rag_reliability.retrieval.index import PartitionedIndex
+
+T = TypeVar("T")
 
 GAMMAS = tuple(np.round(np.arange(0, 4.01, 0.25), 2).tolist())
 KS = (1, 2, 3, 4, 5, 6, 8, 10)
@@ -47,9 +49,15 @@ SWEEPS = ("spread", "named_spread", "k", "window", "smoothing", "feedback", "spo
 
 
 def _scored(study: Study, found: Candidates, system: System, name: str, k: int) -> pd.DataFrame:
-    depth = max(k, RECALL_DEPTH)
-    run = run_of(ranked(found, system, depth), study.corpus.docnos)
-    before = run_of(ranked(found, similarity_system(study), depth), study.corpus.docnos)
+    ranking = ranked(found, system, max(k, RECALL_DEPTH))
+    return _scored_ranking(study, found, ranking, name, k)
+
+
+def _scored_ranking(
+    study: Study, found: Candidates, ranking: Ranking, name: str, k: int
+) -> pd.DataFrame:
+    baseline = ranked(found, similarity_system(study), max(k, RECALL_DEPTH))
+    run, before = (run_of(r, study.corpus.docnos) for r in (ranking, baseline))
     return score_run(study, run, before, k).assign(system=name)
 
 
@@ -62,19 +70,31 @@ def _pair(study: Study, prior: np.ndarray) -> dict[str, System]:
 
 def spread_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
     """λ^γ of the reference table (`current`): γ = 0 is similarity alone, 1 the table itself."""
-    for gamma in GAMMAS:
-        prior = type_prior(study, temper(study.priors.table(study.taxonomy.reference), gamma))
-        for name, system in _pair(study, prior).items():
-            frame = _scored(study, found, system, name, study.config.k)
-            yield frame.assign(gamma=gamma)
+    reference = study.priors.table(study.taxonomy.reference)
+    tables = {gamma: temper(reference, gamma) for gamma in GAMMAS}
+    for gamma, frame in _over_tables(study, found, tables):
+        yield frame.assign(gamma=gamma)
 
 
 def named_spread_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
     """The named spreads of the priors file."""
-    for spread, table in study.priors.spreads.items():
-        for name, system in _pair(study, type_prior(study, table)).items():
-            frame = _scored(study, found, system, name, study.config.k)
-            yield frame.assign(spread=spread)
+    for spread, frame in _over_tables(study, found, study.priors.spreads):
+        yield frame.assign(spread=spread)
+
+
+def _over_tables(
+    study: Study, found: Candidates, tables: Mapping[T, Mapping[str, float]]
+) -> Iterator[tuple[T, pd.DataFrame]]:
+    """Each table's metrics in the study's window and without one; all are ranked at once."""
+    k, depth = study.config.k, max(study.config.k, RECALL_DEPTH)
+    windows = {"source_aware_3k": study.config.expansion * k, "source_aware": None}
+    rankings = {
+        name: table_rankings(study, found, list(tables.values()), depth, window)
+        for name, window in windows.items()
+    }
+    for i, table in enumerate(tables):
+        for name in windows:
+            yield table, _scored_ranking(study, found, rankings[name][i], name, k)
 
 
 def k_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
@@ -130,12 +150,9 @@ def spoofing_sweep(study: Study, found: Candidates) -> Iterator[pd.DataFrame]:
 def _spoofed(study: Study, found: Candidates, rate: float, seed: int) -> pd.DataFrame:
     """All three systems when a share ``rate`` of the adversaries is spoofed in one draw."""
     spoofed = spoof_labels(study.corpus, rate, target_types=study.taxonomy.trusted, seed=seed)
-    # The declared types are the index's partitions, so a lie about them needs its own pool.
+    # The pool holds every document, so it is exact for whatever types they declare.
     types = effective_types(spoofed.source_types, spoofed.sources, study.priors.sources)
-    pool = PartitionedIndex.build(found.doc_vecs, types).search(
-        found.query_vecs, needed_depth(study)
-    )
-    attacked = replace(found, corpus=spoofed, partition=types, pool=pool)
+    attacked = replace(found, corpus=spoofed, partition=types)
     prior = prior_vector(study.table, types, unknown_prior=study.config.unknown_prior)
     each = {"similarity": similarity_system(study), **_pair(study, prior)}
     k = study.config.k

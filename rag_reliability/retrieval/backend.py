@@ -16,7 +16,10 @@ class Backend(Protocol):
     """
 
     dim: int
-    n_docs: int
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
 
     def search(self, query_vecs: np.ndarray, depth: int) -> Pool:
         """Each partition's own ``depth`` most similar documents and what ties with the last.

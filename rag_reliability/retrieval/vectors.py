@@ -8,7 +8,7 @@ import numpy as np
 
 from rag_reliability.records import InputError
 
-BLOCK_ROWS = 16_384
+BLOCK_ROWS = 4_096
 """Rows read at once from an array that may lie on disk."""
 
 _UNIT_TOLERANCE = 1e-3
