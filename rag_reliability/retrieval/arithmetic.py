@@ -20,6 +20,7 @@ import numpy as np
 
 from rag_reliability.files import atomic_write_text, cache_root, pretty_json
 from rag_reliability.modelstore import resolve
+from rag_reliability.records import InputError
 
 if TYPE_CHECKING:
     from rag_reliability.retrieval.encode import SentenceTransformerEncoder
@@ -68,6 +69,17 @@ def apply(module: Any, arithmetic: Arithmetic) -> Any:
         from torch.utils.mkldnn import to_mkldnn
 
         return to_mkldnn(module) if torch.backends.mkldnn.is_available() else module
+
+
+def checked(name: str) -> Arithmetic:
+    """``name`` if it is an arithmetic.
+
+    Raises InputError listing those there are.
+    """
+    for known in ARITHMETICS:
+        if name == known:
+            return known
+    raise InputError(f"unknown arithmetic {name!r}; known: auto, {', '.join(ARITHMETICS)}")
 
 
 def native_bfloat16() -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from rag_reliability.records import InputError
-from rag_reliability.retrieval.arithmetic import ARITHMETICS, Arithmetic, apply, chosen
+from rag_reliability.retrieval.arithmetic import Arithmetic, apply, checked, chosen
 from rag_reliability.retrieval.windows import (
     BATCH_TOKENS,
     MAX_CHARACTERS,
@@ -188,9 +188,7 @@ def load_encoder(
     Raises: InputError where the folder is missing or holds no model that can be loaded.
     """
     folder = Path(path)
-    kind: Arithmetic = arithmetic if arithmetic != "auto" else choose_arithmetic(folder)
-    if kind not in ARITHMETICS:
-        raise InputError(f"unknown arithmetic {kind!r}; known: auto, {', '.join(ARITHMETICS)}")
+    kind = choose_arithmetic(folder) if arithmetic == "auto" else checked(arithmetic)
     model = _loaded(folder)
     if not model.tokenizer.is_fast:
         raise InputError(f"{folder}: the encoder needs a fast tokenizer (tokenizer.json)")
@@ -205,7 +203,7 @@ def choose_arithmetic(path: str | Path, *, cache: Path | None = None) -> Arithme
     Raises: InputError as ``load_encoder``.
     """
     record = chosen(Path(path), lambda p, a: load_encoder(p, arithmetic=a), cache=cache)
-    return record["arithmetic"]  # type: ignore[no-any-return]
+    return checked(record["arithmetic"])
 
 
 def _loaded(folder: Path) -> SentenceTransformer:
