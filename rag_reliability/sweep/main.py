@@ -10,7 +10,13 @@ from typing import Any
 
 from rag_reliability.artefacts import Store, stage_key
 from rag_reliability.experiment.preflight import preflight
-from rag_reliability.experiment.study import Study, open_study, project_root, source_files
+from rag_reliability.experiment.study import (
+    Study,
+    open_study,
+    outputs_root,
+    project_root,
+    source_files,
+)
 from rag_reliability.files import atomic_write_text, run_lock, sha256_file
 from rag_reliability.records import InputError
 from rag_reliability.runner import execute, is_done, needs_generator
@@ -52,10 +58,10 @@ def run_sweeps(
     sweeps = read_sweeps(files, root)
     section = cluster or _cluster(sweeps)
     runs = [run for sweep in sweeps for run in sweep.runs]
-    inside = Path(out).is_relative_to(root)
-    where = Path(out).relative_to(root).as_posix() if inside else str(Path(out))
+    base = (outputs_root(root) / out).absolute()
+    # As notebooks are told it: by its place in the project, so that they name no machine.
+    where = base.relative_to(root).as_posix() if base.is_relative_to(root) else str(base)
     studies = _checked(sweeps, where)
-    base = studies[runs[0].run].run_dir.parents[1]
     with run_lock(base):
         token = _token(runs)
         atomic_write_text(base / TOKEN, token)
