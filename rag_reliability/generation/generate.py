@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from rag_reliability.generation.models import Generator
 
-_ROWS = 1024
-"""Token positions read in one pass: more spill the processor's caches, fewer starve it."""
-
 
 def generate(
     generator: Generator,
@@ -32,11 +29,15 @@ def generate(
 
     An answer cut off at ``max_new_tokens`` ends after its last complete sentence, if it has one;
     ``language`` is the code by which sentences are told apart.
-    Equal prompts are generated once. Batches are formed from the sorted distinct prompts, so the
-    same set of prompts and the same ``batch_size`` give the same answers in any order, on the
-    same machine and thread count. They are not promised across batch sizes or other sets: in
-    bfloat16 the sums depend on a batch's shape, and a near tie between two tokens can fall either
-    way, after which the answers differ.
+    Equal prompts are generated once. Each distinct prompt is read alone, going on from what it
+    has in common with the one before it in sorted order, and continued in a batch of at most
+    ``batch_size`` rows, which a row leaves when it is finished.
+
+    The same set of prompts and the same ``batch_size`` give the same answers in any order, on the
+    same machine and thread count. Across batch sizes and other sets: in float32 logits agree to
+    about 1e-4, so that answers differ only where two tokens are nearer than that; in bfloat16 the
+    sums depend on a batch's shape to about ± 0.1, a near tie can fall either way, and all after
+    it differs. No arithmetic whose sums are rounded by shape can promise more.
 
     Raises InputError for a prompt that does not fit the model's context, ValueError for an empty
     one or a ``batch_size`` or ``max_new_tokens`` below 1.
@@ -47,15 +48,12 @@ def generate(
     total = len(set(map(tuple, prompts)))
     with tqdm(total=total, unit="answer", desc="generating", disable=not progress) as bar:
         tokens = 0
-        for batch in batches(generator, prompts, batch_size, max_new_tokens):
-            new = _run(generator, batch, max_new_tokens).sequences[:, len(batch[0]) :]
-            for prompt, row in zip(batch, new.tolist(), strict=True):
-                kept = _until_end(row, generator)
-                tokens += len(kept)
-                answers[prompt] = _text(
-                    generator, kept, language if len(kept) == max_new_tokens else None
-                )
-            bar.update(len(batch))
+        for prompt, kept in _continued(generator, prompts, batch_size, max_new_tokens):
+            tokens += len(kept)
+            answers[prompt] = _text(
+                generator, kept, language if len(kept) == max_new_tokens else None
+            )
+            bar.update()
             bar.set_postfix_str(f"{tokens / max(bar.format_dict['elapsed'], 1e-9):.0f} tokens/s")
     return [answers[tuple(prompt)] for prompt in prompts]
 
@@ -69,6 +67,13 @@ def first_logits(
     """
     total = len(set(map(tuple, prompts)))
     with tqdm(total=total, unit="prompt", desc="reading", disable=not progress) as bar:
+        from rag_reliability.generation.decode import keeps_states, read
+
+        if keeps_states(generator.model):
+            for prompt, row, _ in read(generator.model, sorted(_checked(generator, prompts, 1))):
+                yield prompt, row.float().cpu()
+                bar.update()
+            return
         for batch in batches(generator, prompts, batch_size, 1):
             logits = _run(generator, batch, 1, output_logits=True).logits[0].float().cpu()
             yield from zip(batch, logits, strict=True)
@@ -82,6 +87,15 @@ def batches(
 
     Raises as ``generate``.
     """
+    distinct = _checked(generator, prompts, new_tokens)
+    for start in range(0, len(distinct), batch_size):
+        yield distinct[start : start + batch_size]
+
+
+def _checked(
+    generator: Generator, prompts: Sequence[Sequence[int]], new_tokens: int
+) -> list[tuple[int, ...]]:
+    """Distinct prompts, longest first; refuses those that the model cannot hold."""
     distinct = sorted(set(map(tuple, prompts)), key=lambda p: (-len(p), p))
     if distinct and not distinct[-1]:
         raise ValueError("a prompt without tokens")
@@ -91,8 +105,24 @@ def batches(
             f"a prompt of {len(distinct[0])} tokens and {new_tokens} new ones exceed "
             f"{generator.name}'s context of {context}: show fewer or shorter passages"
         )
-    for start in range(0, len(distinct), batch_size):
-        yield distinct[start : start + batch_size]
+    return distinct
+
+
+def _continued(
+    generator: Generator, prompts: Sequence[Sequence[int]], batch_size: int, new_tokens: int
+) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Each distinct prompt and the tokens that follow it, up to an end token."""
+    from rag_reliability.generation.decode import decode, keeps_states
+
+    model: Any = generator.model
+    if keeps_states(model):
+        distinct = _checked(generator, prompts, new_tokens)
+        yield from decode(model, distinct, batch_size=batch_size, new_tokens=new_tokens)
+        return
+    for batch in batches(generator, prompts, batch_size, new_tokens):
+        new = _run(generator, batch, new_tokens).sequences[:, len(batch[0]) :]
+        for prompt, row in zip(batch, new.tolist(), strict=True):
+            yield prompt, _until_end(row, generator)
 
 
 def complete_sentences(text: str, language: str = "en") -> str:
@@ -112,7 +142,10 @@ def complete_sentences(text: str, language: str = "en") -> str:
 def _run(
     generator: Generator, batch: Sequence[Sequence[int]], new_tokens: int, **options: Any
 ) -> Any:
-    """Left-padded greedy generation; transformers derives positions from the attention mask."""
+    """Greedy generation by transformers, left-padded, for models that remember in other ways.
+
+    Positions are derived from the attention mask.
+    """
     import torch
 
     model: Any = generator.model
@@ -126,7 +159,6 @@ def _run(
             input_ids=torch.tensor(ids, device=model.device),
             attention_mask=torch.tensor(mask, device=model.device),
             max_new_tokens=new_tokens,
-            prefill_chunk_size=max(16, _ROWS // len(batch)),
             return_dict_in_generate=True,
             **options,
         )
