@@ -20,7 +20,14 @@ from rag_reliability.evaluation.flags import flags
 from rag_reliability.evaluation.refusals import abstains, answer_sentences
 from rag_reliability.evaluation.signals import mark_tokens
 from rag_reliability.experiment.drawing import own_tiers
-from rag_reliability.experiment.ranking import low_tier
+from rag_reliability.experiment.ranking import (
+    System,
+    load_candidates,
+    low_tier,
+    ranked,
+    similarity_system,
+    type_prior,
+)
 from rag_reliability.experiment.stances import EntailmentStance, GeneratorStance
 from rag_reliability.experiment.study import open_study
 from rag_reliability.generation.claims import claim_messages
@@ -305,3 +312,24 @@ def test_hogar48_is_what_its_card_says():
         marks = sum(d.adversarial for d in mine), sum(d.verified for d in mine)
         row = f"| {kind} | {len(mine)} | {counts[2]} | {counts[1]} | {counts[0]} |"
         assert f"{row} {marks[0]} | {marks[1]} |" in card
+
+
+def test_retrieval_in_spanish_is_as_the_page_says(hogar):
+    page = (ROOT / "docs" / "your-own-study.md").read_text(encoding="utf-8")
+    found, corpus = load_candidates(hogar), hogar.corpus
+    prior = type_prior(hogar)
+    systems = {
+        "similarity (`all-minilm-l6-v2`)": similarity_system(hogar),
+        "source-aware, 3k window": System(prior, 15),
+        "source-aware, exact": System(prior, None),
+    }
+    low = np.isin(corpus.source_types, ("tienda", "foro"))
+    for name, system in systems.items():
+        top = ranked(found, system, 5).docids
+        labels = [
+            [corpus.qrels[t.qid].get(corpus.docnos[d], 0) > 0 for d in row]
+            for t, row in zip(corpus.topics, top, strict=True)
+        ]
+        lies = corpus.adversarial[top]
+        shown = f"| {name} | {np.mean(labels):.2f} | {lies.mean():.2f} | {lies.any(1).sum()} of 6 |"
+        assert f"{shown} {low[top].mean():.2f} |" in page
