@@ -4,8 +4,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from rag_reliability.experiment import exploring
 from rag_reliability.experiment import ranking as stages
 from rag_reliability.experiment.bench import QUICK_RULES, READING_RULES, Bench
 from rag_reliability.experiment.exploring import Session
@@ -29,7 +31,12 @@ def session(three_topics, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         out = tmp_path_factory.mktemp("explorer") / "run"
-        given = {"corpus": str(three_topics), "generator": SMALL, "out": str(out)}
+        given = {
+            "corpus": str(three_topics),
+            "generator": SMALL,
+            "out": str(out),
+            "max_new_tokens": 8,
+        }
         yield Session(open_study(given, say=lambda _: None))
 
 
@@ -233,8 +240,6 @@ def test_hostile_text_stays_text_in_ranking_and_flow():
 
 def test_hostile_text_stays_text_in_answers():
     bench = hostile_bench()
-    import pandas as pd
-
     said = pd.DataFrame({"sentence": [f"{HOSTILE} [1]"], "band": ["unclear"], "support": [0.4]})
     shown = [list(bench.documents)] * 2
     page = render.answers_panel(HOSTILE, ["one", HOSTILE], shown, [said, said], {"b": HOSTILE})
@@ -308,6 +313,33 @@ def test_a_question_of_ones_own(fresh):
     assert fresh.bench.query == "Is walking good for the heart?" and fresh.bench.topic is None
     assert fresh.controls.topic.value == ""
     assert all(row["label"] is None for row in fresh.rows)
+
+
+def test_stance_rules_can_be_chosen_once_passages_are_read(fresh, monkeypatch):
+    monkeypatch.setattr(exploring, "READ_DEPTH", 3)  # a reading is a pass of the model
+    c = fresh.controls
+    assert "stance_consistent" not in dict(c.rule.options).values()
+    c.read.click()
+    assert c.rule.value == fresh.state.rule == "stance_consistent"
+    read = np.isfinite(fresh.bench.fields["stance"])
+    assert read[:3].all() and not read[3:].any()
+    # a text of one's own is read too, and another question starts unread
+    c.text.value = fresh.bench.query
+    c.inject.click()
+    assert fresh.bench.documents[0].docno.startswith(MINE)
+    assert np.isfinite(fresh.bench.fields["stance"][:3]).all() and not fresh.status.value
+    c.topic.value = "q002"
+    assert c.rule.value == "source_aware" and "stance" not in fresh.bench.fields
+
+
+def test_equal_passages_are_answered_once_and_scored(fresh):
+    session, shown = fresh.session, list(fresh.bench.documents[:2])
+    first, second = session.answers(fresh.bench.query, [shown, shown])
+    assert first == second and first.strip()
+    said = session.support(first, shown)
+    assert set(said["band"]) <= {"supported", "unclear", "unsupported"}
+    page = render.answers_panel(fresh.bench.query, ["a", "b"], [shown] * 2, [said] * 2, {})
+    assert page.count("<section") == 2
 
 
 def test_refusals_are_said_and_not_raised(fresh):
