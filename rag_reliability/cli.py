@@ -20,6 +20,7 @@ from rag_reliability.commands import (
     ingest,
     init,
     question,
+    scale,
     study,
     sweep,
     threats,
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
         threats,
         grounding,
         sweep,
+        scale,
         export,
         ingest,
     ):
