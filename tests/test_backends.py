@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from rag_reliability.config import load_config
+from rag_reliability.experiment.backends import index_settings
 from rag_reliability.experiment.interactive import find
 from rag_reliability.experiment.ranking import (
     System,
@@ -202,11 +205,19 @@ def test_a_study_searches_in_milvus(studies, lite):
     assert find(here, query, "source_aware") == find(there, query, "source_aware")
 
 
-def test_a_study_takes_other_kinds_of_index(studies):
-    exact = load_candidates(studies()).pool
-    for i, kind in enumerate(("ivf", "hnsw")):
-        # So few documents a type that every partition stays flat: the same pools.
-        equal(load_candidates(studies(f"kind{i}", index_kind=kind)).pool, exact)
+@pytest.mark.parametrize(
+    ("given", "kind", "expected"),
+    [
+        ({}, "Flat", {"kind": "flat"}),
+        ({"index_kind": "ivf", "index_nprobe": 3}, "Approximate", {"kind": "ivf", "nprobe": 3}),
+        ({"index_kind": "hnsw", "index_m": 8}, "Approximate", {"kind": "hnsw", "m": 8}),
+    ],
+)
+def test_the_config_names_the_kind_of_index(docs, given, kind, expected):
+    how = index_settings(load_config(**given))
+    index = PartitionedIndex.build(docs[2], docs[1], smallest=10, **how)
+    assert {type(p.engine).__name__ for p in index._partitions} == {kind}
+    assert expected.items() <= asdict(index.settings).items()
 
 
 def test_milvus_without_an_address_is_refused(studies):
