@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from rag_reliability import modelstore
-from rag_reliability.evaluation.alignment import TextVectors
+from rag_reliability.evaluation.alignment import TextVectors, clean
 from rag_reliability.evaluation.answers import score_answers
 from rag_reliability.evaluation.contrast import PairJudge
 from rag_reliability.evaluation.grounding import (
@@ -18,8 +18,8 @@ from rag_reliability.evaluation.grounding import (
     ground_answer,
     load_constants,
 )
-from rag_reliability.evaluation.refusals import answer_sentences
-from rag_reliability.evaluation.spans import SpanFinder, vector_span
+from rag_reliability.evaluation.refusals import answer_sentences, has_word
+from rag_reliability.evaluation.spans import LONG, SpanFinder, vector_span
 from rag_reliability.evaluation.stance import stance_metrics
 from rag_reliability.evaluation.support import Bands
 from rag_reliability.experiment.answering import (
@@ -28,13 +28,18 @@ from rag_reliability.experiment.answering import (
     read_answers,
     stance_stage,
 )
+from rag_reliability.experiment.encoding import ENCODING
 from rag_reliability.experiment.scoring import save_tidy
 from rag_reliability.experiment.study import Study
 from rag_reliability.files import sha256_file
 from rag_reliability.language import Words
+from rag_reliability.records import Answer, Corpus
+from rag_reliability.text import strip_citations
 
 GROUNDING = "configs/grounding.yaml"
 SCORER_ENCODER = "all-minilm-l6-v2"
+_AHEAD = 2_000_000
+"""Characters encoded ahead of scoring: about 0.8 GB of token vectors, less than are kept."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,34 @@ def sentence_table(text: str, passages: Sequence[str], scorer: Scorer) -> pd.Dat
     return ground_answer(said, passages, *parts).table
 
 
+def encode_ahead(scorer: Scorer, answers: Sequence[Answer], corpus: Corpus) -> int:
+    """Encode all sentences, passages and claims at once, each text once; returns their number.
+
+    Scoring then finds their vectors in memory. Answers are taken in until their texts would not be
+    kept there together; the rest is encoded as it is scored.
+    """
+    topics, texts, size = {topic.qid: topic for topic in corpus.topics}, dict[str, None](), 0
+    for answer in answers:
+        claims = topics[answer.qid].claims if answer.qid in topics else ()
+        told = [
+            *(strip_citations(s) for s in answer_sentences(answer.text, scorer.words)),
+            *(side for claim in claims for side in (claim.gold, claim.false)),
+            *(
+                corpus.documents[corpus.docid[d]].content
+                for d in answer.docnos
+                if d in corpus.docid
+            ),
+        ]
+        for text in map(clean, told):
+            size += len(text) if text not in texts else 0
+            if size > _AHEAD:
+                break
+            if has_word(text) and len(text) <= LONG:
+                texts[text] = None
+    scorer.judge.vectors.get(texts)
+    return len(texts)
+
+
 def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Score answers and stance: ``metrics/answers.csv``, ``metrics/stance.csv``, sentences.
 
@@ -80,6 +113,7 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     def build(folder: Path) -> None:
         scorer = load_scorer(study)
         answers = read_answers(study.run_dir / "answers" / "answers.jsonl")
+        encode_ahead(scorer, answers, study.corpus)
         scores = score_answers(
             answers,
             study.corpus,
@@ -108,7 +142,7 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         },
         code=(
             "evaluation",
-            "retrieval/encode.py",
+            *ENCODING,
             "text.py",
             "records.py",
             "experiment/answer_scoring.py",

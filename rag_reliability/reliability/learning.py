@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import numpy as np
 from scipy.special import betaln
-from scipy.stats import beta as beta_distribution
 
 from rag_reliability.records import InputError
 
@@ -54,6 +53,9 @@ class Posteriors:
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the central credible interval, two float64 (n_names,)."""
         tail = (1 - level) / 2
+        # scipy.stats takes longer to import than a question takes to answer
+        from scipy.stats import beta as beta_distribution
+
         both = (beta_distribution.ppf(q, self.a, self.b) for q in (tail, 1 - tail))
         low, high = (np.asarray(end, dtype=np.float64) for end in both)
         return low, high
