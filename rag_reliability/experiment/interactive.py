@@ -141,4 +141,5 @@ def _supported(study: Study, text: str, hits: list[Hit]) -> str:
         f"{hits[row.best_passage].document.source_type} ({hits[row.best_passage].document.docno})"
         for row in table.itertuples()
     ]
-    return "\n".join(lines) or "(no answer)"
+    # An answer can hold no sentence to score, a bare "Yes" or a mark: show it as it is.
+    return "\n".join(lines) or text.strip() or "(no answer)"
