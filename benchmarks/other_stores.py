@@ -188,7 +188,7 @@ def measured(path: Path, seconds: float, checked: int) -> dict:
     rounds, until = [], time.perf_counter() + seconds
     for query in queries[checked:]:
         rounds.append({s: timed(lambda a=a, q=query: a(q)) for s, a in answers.items()})
-        if len(rounds) >= 5 and time.perf_counter() > until:
+        if len(rounds) >= 3 and time.perf_counter() > until:
             break
     result = {"questions": len(rounds), "orders_equal": agree, "build_cpu_seconds": build}
     for i, clock in enumerate(("wall", "cpu")):
@@ -247,11 +247,13 @@ def main() -> None:
             path = Path(folder) / "vectors.npy"
             make_vectors(path, n)
             result = measured(path, given.seconds, given.checked)
+            results["sizes"][n] = result
+            Path(given.out).write_text(json.dumps(results, indent=1) + "\n")
+            print(n, json.dumps(result), flush=True)
             if not given.no_memory:
                 result["memory_bytes"] = peaks(path, n)
-            results["sizes"][n] = result
-            print(n, json.dumps(result), flush=True)
-            Path(given.out).write_text(json.dumps(results, indent=1) + "\n")
+                Path(given.out).write_text(json.dumps(results, indent=1) + "\n")
+                print(n, json.dumps(result["memory_bytes"]), flush=True)
 
 
 if __name__ == "__main__":

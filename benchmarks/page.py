@@ -219,7 +219,7 @@ def runs(found: dict) -> str:
     for report in found.values():
         threads = report["machine"]["omp_num_threads"] or "all"
         load = " → ".join(map(str, report["load_average"]))
-        rest = (load, threads, number(report["seconds"]), f"{report['peak_resident_mib']:,}")
+        rest = (load, threads, number(report["seconds"]), report["peak_resident_mib"])
         rows.append((f"`{report['command']}`", *rest))
     head = "command", "load", "threads", "seconds", "peak MiB"
     return "### What was run\n\n" + table(head, rows)

@@ -1,6 +1,7 @@
 """Every measurement of speed and memory, one after the other; JSON into ``benchmarks/results``.
 
     python benchmarks/run.py [--quick] [--only search_cost other_stores …] [--page]
+    python benchmarks/run.py --only search_cost --more="--sizes 1000000"
 
 ``make bench`` sets up an environment of its own and runs this. Each script is a process of its own
 and sets both sides of a ratio against each other in one run. ``--quick``: small sizes, to see that
@@ -100,11 +101,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, results not kept")
     parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--page", action="store_true", help="only write the page's tables anew")
+    parser.add_argument("--more", default="", help="further arguments of the scripts")
     given = parser.parse_args()
     folder = RESULTS / "quick" if given.quick else RESULTS
     for name in () if given.page else given.only:
         print(f"== {name}", flush=True)
-        record(name, STEPS[name][given.quick], folder)
+        record(name, [*STEPS[name][given.quick], *given.more.split()], folder)
         if not given.quick:
             page.write(RESULTS)
     if given.page:
