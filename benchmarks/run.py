@@ -29,7 +29,9 @@ import page
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 OUT = "OUT"
-"""Stands in a step's arguments for the JSON file that it writes."""
+"""Stands in a step's arguments for the JSON file that it writes, and SCRATCH for a folder."""
+SCRATCH = "SCRATCH"
+SLIDER = ("--json", OUT, "--out", SCRATCH)
 
 FEW = ("--topics", "1", "--new-tokens", "16", "--one-by-one", "1", "--passages", "6")
 STEPS = {
@@ -43,7 +45,7 @@ STEPS = {
     ),
     "encoding_cost": (["--out", OUT], ["--out", OUT, "--n", "24", "--rounds", "1"]),
     "generation_cost": (["--out", OUT], ["--out", OUT, *FEW]),
-    "slider_response": (["--json", OUT], ["--json", OUT, "--moves", "5"]),
+    "slider_response": ([*SLIDER], [*SLIDER, "--moves", "5"]),
     "sweep_scaling": (["--out", OUT, "--rounds", "2"], ["--out", OUT, "--small"]),
 }
 LIBRARIES = (
@@ -73,10 +75,9 @@ def record(name: str, arguments: list[str], folder: Path) -> None:
     load, began = [os.getloadavg()[0]], time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out.json")
-        command = [sys.executable, str(HERE / f"{name}.py")]
-        child = subprocess.Popen(
-            command + [str(out) if a == OUT else a for a in arguments], cwd=HERE.parent
-        )
+        given = {OUT: str(out), SCRATCH: str(Path(scratch, "study"))}
+        command = [str(HERE / f"{name}.py"), *(given.get(a, a) for a in arguments)]
+        child = subprocess.Popen([sys.executable, *command], cwd=HERE.parent)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
