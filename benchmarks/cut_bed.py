@@ -3,8 +3,8 @@
     python benchmarks/cut_bed.py --data BED --out DIR [--topics 40] [--documents 1500]
 
 Kept are the judged topics of smallest hash and, of the documents, all that are adversarial or
-judged for a kept topic, filled up by hash. A larger number keeps the smaller one's. For machines that
-cannot read a whole bed.
+judged for a kept topic, filled up by hash. A larger number keeps the smaller one's. For machines
+that cannot read a whole bed.
 """
 
 from __future__ import annotations
