@@ -7,7 +7,7 @@ BENCH := .venv-bench
 CONFIG ?= configs/paper.yaml
 OUT ?= reports/paper
 
-.PHONY: help reproduce test lint lab figures smoke bench install-paper install-test clean
+.PHONY: help reproduce test lint lab figures smoke bench docs install-paper install-test clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -62,6 +62,13 @@ $(BENCH)/.ready: pyproject.toml configs/models.yaml
 
 bench: $(BENCH)/.ready  ## measure speed and memory against other libraries (BENCH_FLAGS=--quick: small)
 	$(BENCH)/bin/python benchmarks/run.py $(BENCH_FLAGS)
+
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the documentation's site into site/, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove the environments (results and caches stay)
 	rm -rf $(VENV) $(BENCH)
