@@ -15,6 +15,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from rag_reliability.config import ExperimentConfig
+
 from .conftest import ROOT
 
 pytest.importorskip("material", reason="needs the extra docs: pip install -e '.[docs]'")
@@ -118,6 +120,8 @@ def test_the_reference_names_every_public_package(site):
         assert f'id="rag_reliability.{name}"' in text, name
     assert 'id="rag_reliability.reliability.rerank.source_aware"' in text
     assert "usage: rag-reliability search" in (site / "reference" / "command.html").read_text()
+    parameters = (site / "reference" / "config.html").read_text("utf-8")
+    assert all(f"<code>{name}</code>" in parameters for name in ExperimentConfig.model_fields)
 
 
 # ---- "should I deploy this?" holds the numbers of the sweeps --------------------------------

@@ -1,12 +1,14 @@
 """What MkDocs is told besides its config: pages and links that lie outside ``docs/``.
 
 Data cards stay beside their corpora and become pages here; links from a page to a file of the
-repository lead to that page, or to a copy of the file; the command's help is the parser's own.
+repository lead to that page, or to a copy of the file; the command's help is the parser's own, and
+the table of parameters the config's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import posixpath
 import re
@@ -16,6 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+INTERVAL = re.compile(r"\[([−+]?[\d.]+), ([−+]?[\d.]+)\]")
 CARD = re.compile(r"corpus/([\w-]+)/README\.md")
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s#]+)((?:#[^)]*)?\))")
 
@@ -58,9 +61,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{link[1]}{posixpath.relpath(site_path(target), folder or '.')}{link[3]}"
 
     markdown = LINK.sub(lead, markdown)
-    if "<!-- command help -->" in markdown:
-        markdown = markdown.replace("<!-- command help -->", command_help())
+    for mark, made in MADE.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, made())
     return markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Keep an interval's two ends on one line."""
+    return INTERVAL.sub("[\\1,\N{NO-BREAK SPACE}\\2]", html)
 
 
 def command_help() -> str:
@@ -74,6 +83,20 @@ def command_help() -> str:
         f"## {name}\n\n```text\n{p.format_help()}```\n" for name, p in commands.choices.items()
     )
     return "\n".join(parts)
+
+
+def parameters() -> str:
+    """The config's parameters: name, default and what its field says."""
+    from rag_reliability.config import ExperimentConfig
+
+    rows = ["| parameter | default | what |", "|---|---|---|"]
+    for name, field in ExperimentConfig.model_fields.items():
+        default = json.dumps(field.default, ensure_ascii=False).strip('"')
+        rows.append(f"| `{name}` | `{default}` | {field.description} |")
+    return "\n".join(rows)
+
+
+MADE = {"<!-- command help -->": command_help, "<!-- parameters -->": parameters}
 
 
 def _join(here: str, link: str) -> str:
