@@ -22,7 +22,8 @@ from .conftest import ROOT
 pytest.importorskip("material", reason="needs the extra docs: pip install -e '.[docs]'")
 pytest.importorskip("mkdocstrings", reason="needs the extra docs: pip install -e '.[docs]'")
 
-# In a process of its own: a connection is an error, and what was imported can be counted.
+# In a process of its own: a connection is an error, and what was imported can be counted. Not
+# --quiet, which would hide the warnings from --strict.
 BUILD = """
 import sys
 def closed(event, args):
@@ -30,7 +31,7 @@ def closed(event, args):
         raise RuntimeError(f"the build asked the network: {args}")
 sys.addaudithook(closed)
 from mkdocs.__main__ import cli
-cli(["--quiet", "build", "--strict", "--site-dir", sys.argv[1]], standalone_mode=False)
+cli(["build", "--strict", "--site-dir", sys.argv[1]], standalone_mode=False)
 print([m for m in ("torch", "faiss", "numba", "transformers", "pymilvus") if m in sys.modules])
 """
 
