@@ -295,6 +295,19 @@ def test_vectors_on_disk_are_read_in_blocks_and_kept_there(tmp_path, monkeypatch
     equal_pools(PartitionedIndex.load(tmp_path / "copy").search(queries, 7), want)
 
 
+def test_an_index_that_is_read_stays_as_it_is_when_another_is_built_in_its_place(tmp_path):
+    queries = unit(5, seed=1)
+    first = PartitionedIndex.build(unit(50), some_labels(50), folder=tmp_path)
+    first.save(tmp_path)
+    before = first.search(queries, 5)
+    second = PartitionedIndex.build(unit(50, seed=2), some_labels(50), folder=tmp_path)
+    equal_pools(first.search(queries, 5), before)
+    refuses(tmp_path, "no index here")  # not whole until it is saved
+    second.save(tmp_path)
+    want = second.search(queries, 5)
+    equal_pools(PartitionedIndex.load(tmp_path).search(queries, 5), want)
+
+
 def test_a_bad_row_far_down_is_named(monkeypatch):
     docs = unit(100)
     docs[70] *= 2

@@ -144,3 +144,40 @@ def test_few_tasks_are_under_way_and_each_result_comes_once(client):
     first = next(results)
     assert len(asked) <= 8  # three for each of two workers, and one or two more
     assert sorted([first, *results]) == list(range(40))
+
+
+def test_workers_that_join_later_get_their_share():
+    from distributed import Client, LocalCluster
+
+    asked = []
+
+    def calls():
+        for i in range(60):
+            asked.append(i)
+            yield (i,)
+
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=1, **options) as cluster, Client(cluster) as client:
+        results = on_workers(client, abs, calls())
+        first = next(results)
+        assert len(asked) == 3
+        cluster.scale(4)
+        client.wait_for_workers(4, timeout=60)
+        second = next(results)
+        assert len(asked) >= 11  # three for each of four, but for those that are done
+        assert sorted([first, second, *results]) == list(range(60))
+
+
+def test_old_and_new_shards_are_not_loaded_together(client, tmp_path):
+    """A folder that was whole, and of which half is made anew from other lines."""
+    file, out = tmp_path / "corpus.jsonl", tmp_path / "vectors"
+    rows = [json.dumps({"_id": f"d{i}", "text": f"text {i}"}) + "\n" for i in range(4)]
+    file.write_text("".join(rows))
+    options = {"encoder": MODEL, "dtype": "float32", "size": 2, "progress": False}
+    assert encode_corpus(tmp_path, out, client, **options) == 4
+    assert len(list(load_shards(out))) == 2
+    file.write_text("".join([*rows[:2], rows[2].replace("text 2", "other"), "{\n"]))
+    with pytest.raises(InputError, match=r"corpus\.jsonl:4: not JSON"):
+        encode_corpus(tmp_path, out, client, **options)
+    with pytest.raises(InputError, match="encode it first"):
+        list(load_shards(out))

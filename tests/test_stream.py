@@ -106,6 +106,17 @@ def test_other_texts_are_not_mixed_into_begun_work(encoder, tmp_path):
     assert not path.exists()
 
 
+def test_more_texts_do_not_hide_that_they_are_others(encoder, tmp_path):
+    """All rows are there but for the last one's name; what follows would begin inside a block."""
+    path = tmp_path / "vectors.npy"
+    path.mkdir()  # in the way when the file gets its name
+    with pytest.raises(OSError, match="directory"):
+        encode_to(path, TEXTS[:12], encoder, block=8, about="test")
+    path.rmdir()
+    with pytest.raises(InputError, match="was begun with other texts"):
+        encode_to(path, TEXTS[::-1][:16], encoder, block=8, about="test")
+
+
 def test_work_of_another_model_is_thrown_away(encoder, whole, tmp_path):
     path = tmp_path / "vectors.npy"
     broken_off(path, encoder, TEXTS[::-1])

@@ -64,5 +64,9 @@ def _milvus(study: Study, folder: Path, partition: np.ndarray) -> MilvusIndex:
         labels=np.unique(partition).tolist(),
         fingerprint=study.key("index"),
     )
-    index.load(study.corpus.docnos, partition, vectors, progress=True)
+    try:
+        index.load(study.corpus.docnos, partition, vectors, progress=True)
+    except BaseException:
+        index.close()
+        raise
     return index

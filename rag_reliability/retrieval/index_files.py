@@ -37,16 +37,19 @@ class Labelled(Protocol):
 
 
 def new_blocks(sizes: Sequence[int], dim: int, folder: str | Path | None) -> list[np.ndarray]:
-    """Empty float32 blocks (size, dim): in memory, or mapped from files in ``folder``."""
+    """Empty float32 blocks (size, dim): in memory, or mapped from new files in ``folder``."""
     if folder is None:
         return [np.empty((size, dim), dtype=np.float32) for size in sizes]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return [
-        np.lib.format.open_memmap(
-            Path(folder) / f"part-{i}.npy", mode="w+", dtype=np.float32, shape=(size, dim)
+    (Path(folder) / "index.json").unlink(missing_ok=True)
+    blocks: list[np.ndarray] = []
+    for i, size in enumerate(sizes):
+        path = Path(folder) / f"part-{i}.npy"
+        path.unlink(missing_ok=True)  # never written through: another index may have mapped it
+        blocks.append(
+            np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(size, dim))
         )
-        for i, size in enumerate(sizes)
-    ]
+    return blocks
 
 
 def write_index(

@@ -88,6 +88,8 @@ def encode_to(
                 if n == work.done:
                     work.check(n, rows.chain)
                 continue
+            if begin < work.done:  # all was written, and now there are more texts
+                raise work.other_texts()
             work.write(file, begin, _vectors(encoder, chunk, begin), repeats)
             work.note(file, n, rows.chain)
             bar.update(len(chunk))
@@ -128,7 +130,11 @@ class _Work:
     def check(self, n: int, chain: str) -> None:
         """Refuse to go on with other texts than those of the rows that are there."""
         if n < self.done or (n == self.done and chain != self.chain):
-            raise InputError(f"{self.partial}: was begun with other texts; remove it to start anew")
+            raise self.other_texts()
+
+    def other_texts(self) -> InputError:
+        """What to raise where the rows that are there are not of these texts."""
+        return InputError(f"{self.partial}: was begun with other texts; remove it to start anew")
 
     def write(
         self, file: BinaryIO, begin: int, vectors: np.ndarray, repeats: list[tuple[int, int]]

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from rag_reliability import modelstore
 from rag_reliability.experiment.shards import (
+    MANIFEST,
     SHARD,
     Recipe,
     done,
@@ -58,6 +59,8 @@ def encode_corpus(
             raise InputError(f"{data}: no documents")
         todo = [shard for shard in shards if not done(shard, folder, recipe)]
         total, left = (sum(s.rows for s in part) for part in (shards, todo))
+        if todo:  # until all are made, old and new shards lie side by side
+            (folder / MANIFEST).unlink(missing_ok=True)
         with tqdm(total=total, initial=total - left, unit="document", disable=not progress) as bar:
             where = str(folder.resolve())
             for record in on_workers(client, encode_shard, ((s, where, recipe) for s in todo)):
@@ -70,16 +73,22 @@ def on_workers(
 ) -> Iterator[T]:
     """Results of ``task(*call)`` as workers finish them; few are under way at any time.
 
-    A worker that dies loses its task to another one. Works for loading as for encoding:
+    Workers that join later get their share, as those of a batch system do. A worker that dies
+    loses its task to another one. Works for loading as for encoding:
     ``on_workers(client, load, ((folder, name) for name in shards))``.
 
     Raises InputError where a task killed several workers; whatever ``task`` raises.
     """
     from distributed import KilledWorker, as_completed
 
-    waiting = iter(calls)
-    ahead = AHEAD * max(1, len(client.scheduler_info()["workers"]))
-    running = as_completed([client.submit(task, *c, pure=False) for c in islice(waiting, ahead)])
+    waiting, running = iter(calls), as_completed()
+
+    def top_up() -> None:
+        free = AHEAD * max(1, len(client.nthreads())) - running.count()
+        for call in islice(waiting, max(0, free)):
+            running.add(client.submit(task, *call, pure=False))
+
+    top_up()
     for future in running:
         try:
             yield future.result()
@@ -88,8 +97,7 @@ def on_workers(
                 f"several workers died of one task ({error}); was there memory enough?"
             ) from error
         future.release()
-        for call in islice(waiting, 1):
-            running.add(client.submit(task, *call, pure=False))
+        top_up()
 
 
 def _recipe(encoder: str, dtype: str) -> Recipe:

@@ -108,7 +108,7 @@ def _checked(sweeps: Sequence[Sweep], out: str) -> dict[str, Study]:
 
 _LOOKED_AT = (
     *("corpus", "priors", "spread", "unknown_prior", "encoder", "generator"),
-    *("answer_systems", "arms"),
+    *("language", "languages", "answer_systems", "arms"),
 )
 
 

@@ -64,8 +64,7 @@ def execute_all(
     before = {task.run: begun(task) for task in tasks}
     out: dict[Future, Task] = {}
     while waiting or out:
-        # No more than there are workers, so that few wait for one that may die.
-        for task in waiting[: max(1, len(client.nthreads())) - len(out)]:
+        for task in waiting[: room(len(client.nthreads()), len(out))]:
             waiting.remove(task)
             # Never a key that Dask knows: it would not compute it again.
             future = client.submit(work, task, key=f"{task.run}-{uuid4().hex[:8]}", pure=False)
@@ -79,6 +78,12 @@ def execute_all(
                 waiting.insert(0, task)
             else:
                 each(task, status)
+
+
+def room(workers: int, under_way: int) -> int:
+    """How many more tasks to send: as many as there are workers, so that few wait for one that
+    may die; none where workers have left and more are under way than there are."""
+    return max(0, max(1, workers) - under_way)
 
 
 def _status(task: Task, future: Future, attempts: int) -> Status | None:
