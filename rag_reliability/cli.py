@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         if args.debug:
             raise
-        print(f"rag-reliability: {error}", file=sys.stderr)
+        print(f"rag-reliability: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("rag-reliability: stopped; run it again to go on from here", file=sys.stderr)
@@ -57,19 +57,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        print(f"rag-reliability: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"rag-reliability: {_one_line(f'{where}{error.strerror or error}')}", file=sys.stderr)
         return 2
     except Exception as error:
         if args.debug:
             raise
-        what = " ".join(str(error).split())
-        print(f"rag-reliability: {type(error).__name__}: {what} (see --debug)", file=sys.stderr)
+        what = f"{type(error).__name__}: {_one_line(error)}"
+        print(f"rag-reliability: {what} (see --debug)", file=sys.stderr)
         return 1
     return 0
 
 
 def _one_line_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {_one_line(message)}", file=sys.stderr)
+
+
+def _one_line(message: object) -> str:
+    """A message as one line without control characters: file names are hostile, too."""
+    from rag_reliability.text import plain
+
+    return plain(" ".join(str(message).split()))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -117,3 +117,15 @@ def test_models_says_what_is_here(capsys):
     out = capsys.readouterr().out
     assert SMALL in out
     assert "all-minilm-l6-v2" in out
+
+
+def test_a_hostile_file_name_stays_within_one_line(tmp_path, capsys):
+    (tmp_path / "a\nrag-reliability: forged\x1b[31m.txt").write_bytes(b"x\xff")
+    (tmp_path / "b\n\x1b[2J.bin").write_bytes(b"x")
+    table = tmp_path / "sources.csv"
+    table.write_text("file,source_type\n*,blog\n")
+    argv = ["ingest", str(tmp_path), "--sources", str(table), "--out", str(tmp_path / "out")]
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert "\x1b" not in err and len(err.splitlines()) == 2  # a warning and the refusal
+    assert not (tmp_path / "out").exists()

@@ -195,6 +195,8 @@ def test_a_run_without_manifest_is_paired_by_name_and_that_is_said(tmp_path):
         ("system,qid,metric,value\ns,q,mrr,\n", "empty cells"),
         ("system,qid,metric,value\ns,q,mrr,1\ns,q,mrr,1\n", "twice"),
         ("system,qid,value\ns,q,1\n", "lacks the columns metric"),
+        ("system,qid,metric\ns,q,mrr\n", "lacks the column value"),
+        ("system,qid,metric,value\ns,q,mrr,inf\n", "not finite"),
     ],
 )
 def test_damaged_metrics_are_refused_by_name(tmp_path, text, what):
@@ -202,6 +204,19 @@ def test_damaged_metrics_are_refused_by_name(tmp_path, text, what):
     (run / "metrics" / "retrieval.csv").write_text(text)
     with pytest.raises(InputError, match=rf"retrieval\.csv: .*{what}"):
         read_side(run)
+
+
+@pytest.mark.parametrize("config", [None, ["k"], 5])
+def test_a_manifest_of_other_types_says_nothing(tmp_path, config):
+    run = _run(tmp_path / "a", A, corpus=None)
+    (run / "manifest.json").write_text(json.dumps({"config": config}))
+    (run / "stages").mkdir()
+    (run / "stages" / "index.json").write_text('{"inputs": [1]}')
+    (run / "stages" / "retrieval.json").write_text('{"git_commit": 7}')
+    other = _run(tmp_path / "b", A)
+    found = compare_runs(run, other)
+    assert "7" in set(found.config["a"])
+    assert read_side(run).config == {} and read_side(run).corpus_sha256 is None
 
 
 class _Tags(HTMLParser):

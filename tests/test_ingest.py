@@ -248,3 +248,10 @@ def test_place_survives_both_layouts_and_is_absent_where_unknown(files, table, t
     write_corpus(health120, tmp_path / "again")
     again = (tmp_path / "again" / "documents.jsonl").read_text(encoding="utf-8")
     assert '"place"' not in again and '"claims"' in again
+
+
+def test_a_title_from_a_file_name_is_one_line(tmp_path, table):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "new\nline_here.txt").write_text("Words.")
+    rows = table("*,blog\n", "file,source_type\n")
+    assert ingest(tmp_path / "own", rows).documents[0].title == "new line here"

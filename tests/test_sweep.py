@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from rag_reliability import cli
 from rag_reliability.files import cache_root
 from rag_reliability.records import InputError
-from rag_reliability.sweep.cluster import THREADS, local_workers, slurm, slurm_options
+from rag_reliability.sweep.cluster import THREADS, connected, local_workers, slurm, slurm_options
 from rag_reliability.sweep.main import run_sweeps
 from rag_reliability.sweep.schedule import execute_all, ordered
 from rag_reliability.sweep.spec import read_sweep, read_sweeps
@@ -188,6 +188,11 @@ def test_an_argument_that_slurm_cluster_does_not_know_is_one_line():
 def test_local_workers_need_a_processor_each(wanted, section):
     with pytest.raises(InputError):
         local_workers(wanted, section)
+
+
+def test_no_workers_are_not_the_default_number():
+    with pytest.raises(InputError, match="workers = 0"), connected(0, None, None, print):
+        pass
 
 
 # ---- workers that die ----------------------------------------------------------------------

@@ -99,7 +99,9 @@ def _names(root: Path, table: Path) -> list[str]:
 
 def _documents(name: str, read: FileText, row: SourceRow, words: int) -> list[Document]:
     stem = "_".join(name.split())
-    title = row.values.get("title") or read.title or Path(name).stem.replace("_", " ")
+    title = (
+        row.values.get("title") or read.title or " ".join(Path(name).stem.replace("_", " ").split())
+    )
     documents = []
     for number, (start, end) in enumerate(_chunks(read.text, words), start=1):
         values = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rag_reliability.artefacts import Store
@@ -53,9 +54,9 @@ def read_side(folder: Path) -> Side:
     return Side(
         label=root.resolve().name,
         folder=folder,
-        config=manifest.get("config", {}),
+        config=_mapping(manifest, "config"),
         corpus_sha256=manifest.get("corpus_sha256")
-        or _json(root / "stages" / "index.json").get("inputs", {}).get("corpus"),
+        or _mapping(_json(root / "stages" / "index.json"), "inputs").get("corpus"),
         commit=_json(root / "stages" / "retrieval.json").get("git_commit"),
         metrics=pd.concat(frames, ignore_index=True)[_COLUMNS],
     )
@@ -65,13 +66,17 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         frame = read_tidy(path)
         frame["value"] = frame["value"].astype(float)
-    except (ValueError, KeyError, OSError) as error:
+    except KeyError as error:
+        raise InputError(f"{path}: lacks the column {error.args[0]}") from error
+    except (ValueError, OSError) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     frame = frame if "arm" in frame else frame.assign(arm="")
     if missing := {"system", "qid", "metric"} - set(frame.columns):
         raise InputError(f"{path}: lacks the columns {', '.join(sorted(missing))}")
     if frame["value"].isna().any():
         raise InputError(f"{path}: column value holds empty cells")
+    if not np.isfinite(frame["value"]).all():
+        raise InputError(f"{path}: column value holds a number that is not finite")
     if frame.duplicated(["system", "arm", "qid", "metric"]).any():
         raise InputError(f"{path}: holds a system, topic and metric twice")
     return frame
@@ -83,6 +88,12 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A field that should be a mapping; an empty one where it is anything else."""
+    found = record.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def named_apart(a: Side, b: Side) -> tuple[Side, Side]:
@@ -148,7 +159,7 @@ def _corpus(side: Side) -> Corpus:
 def config_differences(a: Side, b: Side) -> pd.DataFrame:
     """Parameters that differ: columns parameter, a, b; "–" where a run does not have one."""
     facts = [
-        {**s.config, "corpus sha256": s.corpus_sha256, "code": (s.commit or "")[:12]}
+        {**s.config, "corpus sha256": s.corpus_sha256, "code": str(s.commit or "")[:12]}
         for s in (a, b)
     ]
     names = list(dict.fromkeys([*facts[0], *facts[1]]))

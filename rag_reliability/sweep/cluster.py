@@ -56,7 +56,8 @@ def connected(
             say(f"{jobs} Slurm jobs asked for; runs start as they do")
             yield client
     else:
-        count = local_workers(workers or section.get("workers"), section)
+        wanted = section.get("workers") if workers is None else workers
+        count = local_workers(wanted, section)
         env = thread_limits(count)
         say(f"{count} workers, threads of each: {env[THREADS[0]]}")
         with LocalCluster(**_LOCAL, n_workers=count, env=env) as here, Client(here) as client:
