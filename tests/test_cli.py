@@ -97,6 +97,16 @@ def test_search_shows_tier_prior_similarity_and_score(capsys):
         assert score == pytest.approx(sim * prior, abs=0.002)
 
 
+def test_a_document_cannot_forge_a_line_of_the_listing():
+    from rag_reliability.experiment.interactive import Hit, listing
+    from rag_reliability.records import Document
+
+    document = Document("d\x1b[2J\n   1", "ti\x07tle", "text", "bl\u202eog", source="ho\rst")
+    shown = listing([Hit(1, document, 0.5, 0.5, 0.25, 1)])
+    assert len(shown.splitlines()) == 2
+    assert all(c.isprintable() for line in shown.splitlines() for c in line)
+
+
 def test_search_by_similarity_keeps_its_order(capsys):
     assert main(["search", "Is honey safe for infants?", "--system", "similarity"]) == 0
     lines = capsys.readouterr().out.strip().splitlines()[1:]

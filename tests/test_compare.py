@@ -281,6 +281,15 @@ def test_the_command_writes_page_tables_and_figure(tmp_path, capsys):
     assert "no system and metric in common" in capsys.readouterr().err
 
 
+def test_a_name_cannot_forge_what_the_terminal_shows(tmp_path, capsys):
+    a, b = _run(tmp_path / "a", A), _run(tmp_path / "ru\x1b[31m\u202en", A, share=A)
+    assert main(["compare", str(a), str(b), "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "ru[31mn alone has" in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+
+
 def test_in_a_terminal_it_is_plain_text(tmp_path):
     a, b = _run(tmp_path / "a", A), _run(tmp_path / "b", dict.fromkeys(A, 0.4))
     text = repr(compare_runs(a, b, **FAST))

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_reliability.commands.base import here
 from rag_reliability.records import InputError
+from rag_reliability.text import plain
 
 
 def add(commands: Any) -> None:
@@ -35,7 +36,8 @@ def _compare(args: argparse.Namespace) -> None:
         metrics=_words(args.metrics) or ASKED,
         systems=_words(args.systems),
     )
-    print(*found.sentences(), *found.notes, sep="\n")
+    # names of systems and topics come from files that others wrote
+    print(*(plain(line) for line in (*found.sentences(), *found.notes)), sep="\n")
     print(f"done: {found.write(out)}")
 
 

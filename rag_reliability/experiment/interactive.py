@@ -99,13 +99,19 @@ def listing(hits: list[Hit]) -> str:
     columns = f"{'rank':>4} {'was':>4} {'score':>6} {'sim':>6} {'prior':>6}  {'tier':<17}"
     lines = [f"{columns} title (docno, source)"]
     for h in hits:
-        title = " ".join(plain(h.document.title or h.document.text).split())[:80]
-        where = " ".join(plain(h.document.source or h.document.url).split())[:60] or "no source"
+        title = _one_line(h.document.title or h.document.text)[:80]
+        where = _one_line(h.document.source or h.document.url)[:60] or "no source"
         lines.append(
             f"{h.rank:>4} {h.rank_sim:>4} {h.score:>6.3f} {h.sim:>6.3f} {h.prior:>6.2f}  "
-            f"{h.document.source_type:<17} {title} ({h.document.docno}, {where})"
+            f"{_one_line(h.document.source_type):<17} {title} "
+            f"({_one_line(h.document.docno)}, {where})"
         )
     return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    """Text without control characters and line breaks: a document cannot forge a line."""
+    return " ".join(plain(text).split())
 
 
 def ask(study: Study, query: str, system: str, arm: str) -> str:
@@ -138,7 +144,8 @@ def _supported(study: Study, text: str, hits: list[Hit]) -> str:
     table = sentence_table(text, [h.document.content for h in hits], load_scorer(study))
     lines = [
         f"{row.sentence}\n    {row.band}: support {row.support:.2f} by [{row.best_passage + 1}] "
-        f"{hits[row.best_passage].document.source_type} ({hits[row.best_passage].document.docno})"
+        f"{_one_line(hits[row.best_passage].document.source_type)} "
+        f"({_one_line(hits[row.best_passage].document.docno)})"
         for row in table.itertuples()
     ]
     # An answer can hold no sentence to score, a bare "Yes" or a mark: show it as it is.
