@@ -11,6 +11,7 @@ import pytest
 
 from rag_reliability.config import load_config
 from rag_reliability.experiment.backends import index_settings
+from rag_reliability.experiment.exploring import Session
 from rag_reliability.experiment.interactive import find
 from rag_reliability.experiment.ranking import (
     System,
@@ -196,13 +197,20 @@ def studies(three_topics, tmp_path_factory):
         yield study
 
 
-def test_a_study_searches_in_milvus(studies, lite):
+def test_a_study_searches_in_milvus(studies, lite, monkeypatch):
     here, there = studies(), studies("b", backend="milvus", milvus_uri=lite)
     a, b = load_candidates(here), load_candidates(there)
     equal(a.pool, b.pool)
     np.testing.assert_array_equal(a.doc_vecs, b.doc_vecs)
     query = "Does vitamin C prevent colds?"
     assert find(here, query, "source_aware") == find(there, query, "source_aware")
+    explored = Session(here).bench(query=query).documents
+
+    def unread(folder):
+        raise AssertionError("the faiss index, which lies there as well, was searched")
+
+    monkeypatch.setattr(PartitionedIndex, "load", unread)
+    assert Session(there).bench(query=query).documents == explored
 
 
 @pytest.mark.parametrize(

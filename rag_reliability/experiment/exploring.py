@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rag_reliability import modelstore
 from rag_reliability.experiment.answer_scoring import Scorer, load_scorer, sentence_table
 from rag_reliability.experiment.answering import passage
+from rag_reliability.experiment.backends import open_backend
 from rag_reliability.experiment.bench import Bench
-from rag_reliability.experiment.ranking import index_stage, needed_depth
+from rag_reliability.experiment.encoding import study_encoder
+from rag_reliability.experiment.ranking import index_stage, needed_depth, partitions
 from rag_reliability.experiment.stances import claim_questions, read_stances, stance_reader
 from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.views import topic_of
@@ -29,7 +30,6 @@ from rag_reliability.text import is_yes_no
 if TYPE_CHECKING:
     from rag_reliability.generation.models import Generator
     from rag_reliability.retrieval.encode import SentenceTransformerEncoder
-    from rag_reliability.retrieval.index import PartitionedIndex
     from rag_reliability.retrieval.lexical import LexicalIndex
 
 DEPTH = 60
@@ -42,23 +42,14 @@ LONGEST = 2000
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A study's index and models, each loaded once, on first use."""
+    """A study's models, each loaded once, on first use."""
 
     study: Study
 
     @cached_property
     def encoder(self) -> SentenceTransformerEncoder:
         """The study's encoder."""
-        from rag_reliability.retrieval.encode import load_encoder
-
-        return load_encoder(modelstore.resolve(self.study.config.encoder).path)
-
-    @cached_property
-    def index(self) -> PartitionedIndex:
-        """The study's index, made if it is not there."""
-        from rag_reliability.retrieval.index import PartitionedIndex
-
-        return PartitionedIndex.load(index_stage(self.study))
+        return study_encoder(self.study)
 
     @cached_property
     def lexical(self) -> LexicalIndex:
@@ -85,7 +76,9 @@ class Session:
         topic = topic_of(self.study, qid) if qid else None
         asked = topic.query if topic else checked_question(query)
         vector = self.encoder.encode([asked])
-        pool = self.index.search(vector, max(DEPTH, needed_depth(self.study)))
+        index_stage(self.study)
+        with open_backend(self.study, partitions(self.study)) as backend:
+            pool = backend.search(vector, max(DEPTH, needed_depth(self.study)))
         docids, sims = pool.docids[0][pool.docids[0] >= 0], pool.sims[0][pool.docids[0] >= 0]
         ties = tie_ranks(self.study.corpus.docnos)[docids]
         order = np.lexsort((ties, -sims))

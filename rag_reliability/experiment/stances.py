@@ -260,14 +260,14 @@ def claim_questions(
     The claim is the passage's sentence that is nearest to the query, of 5 to 60 words and no
     question itself. Passages that say it read high, those that deny it low.
     """
-    from rag_reliability.retrieval.encode import load_encoder
+    from rag_reliability.experiment.encoding import study_encoder
 
     spoken = study.language
     told = [[_statements(text, spoken.splitter) for text in row] for row in passages]
     flat = [sentence for row in told for found in row for sentence in found]
     if not flat:
         return [[] for _ in queries]
-    encoder = load_encoder(modelstore.resolve(study.config.encoder).path)
+    encoder = study_encoder(study)
     vectors = iter(encoder.encode(flat))
     questions: list[list[str]] = []
     for query, row in zip(encoder.encode(list(queries)), told, strict=True):
