@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from rag_reliability.retrieval.arithmetic import Arithmetic
     from rag_reliability.retrieval.encode import SentenceTransformerEncoder
 
-ENCODING = tuple(f"retrieval/{name}.py" for name in ("encode", "windows", "arithmetic", "stream"))
+ENCODING = (
+    *(f"retrieval/{name}.py" for name in ("encode", "windows", "arithmetic", "stream")),
+    "text.py",  # which characters of a text are read
+)
 """Sources that vectors depend on."""
 
 
