@@ -28,6 +28,16 @@ def in_the_project(monkeypatch):
         (["run", "-p", "generator", "no/such-model"], "no/such-model"),
         (["search", "x", "--system", "magic"], "unknown system 'magic'"),
         (["search", "   "], "the question is empty"),
+        *(
+            ([*argv, "-p", "language", "xx"], "configs/languages.yaml: no language 'xx'; known: en")
+            for argv in (
+                *(["search", "x"], ["ask", "x"], ["run", "--out", "reports/x"]),
+                ["attack", "--data", "corpus/health120", "--threats", "flooding", "--out", "x"],
+                ["threats", "--data", "corpus/health120", "--out", "reports/x"],
+            )
+        ),
+        (["search", "x", "-p", "language", "no"], "no language 'no'"),
+        (["search", "x", "-p", "languages", "nowhere.yaml"], "nowhere.yaml"),
         (["ask", "x", "-p", "generator", "no/such-model"], "no/such-model"),
         (["ask", "x", "--arm", "magic", "-p", "generator", SMALL], "magic"),
         (["validate", "nowhere"], "nowhere"),

@@ -31,7 +31,10 @@ def config_command(commands: Any, name: str, run: Any, help_text: str) -> argpar
 
 
 def parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """Values of -p, read as YAML scalars, so that 10 is a number and null is nothing."""
+    """Values of -p, read as YAML scalars, so that 10 is a number and null is nothing.
+
+    Where words alone are taken they stay as written, so that ``language no`` is Norwegian.
+    """
     import yaml
 
     from rag_reliability.config import ExperimentConfig
@@ -49,6 +52,9 @@ def parameters(args: argparse.Namespace) -> dict[str, Any]:
             value = text
         if isinstance(value, list | dict):
             raise InputError(f"-p {name}: {text} is not one value; write lists as a,b")
+        words = ExperimentConfig.model_fields[name].annotation in (str, str | None)
+        if words and value is not None and not isinstance(value, str):
+            value = text
         values[name] = (
             here(value) if name in ("corpus", "priors", "testbed", "languages") else value
         )

@@ -196,7 +196,8 @@ def prepare_notebook() -> None:
 def open_study(parameters: Mapping[str, Any], *, say: Callable[[str], None] = print) -> Study:
     """Study from scalars: ``config_file``, ``out``, and any field of ExperimentConfig.
 
-    A notebook passes ``globals()``. Raises InputError for unknown names and bad values.
+    A notebook passes ``globals()``. Raises InputError for unknown names and bad values, also of a
+    language: what never looks at it, as a search, would else answer to a name that does not exist.
     """
     prepare_notebook()
     given = parameters_from(parameters)
@@ -204,4 +205,6 @@ def open_study(parameters: Mapping[str, Any], *, say: Callable[[str], None] = pr
     file = given.pop("config_file", "configs/paper.yaml")
     out = given.pop("out", "reports/paper")
     config = load_config(root / str(file), **given)
-    return Study(config, Store(outputs_root(root) / str(out), say=say), root)
+    study = Study(config, Store(outputs_root(root) / str(out), say=say), root)
+    load_language(study.path(config.languages), config.language)
+    return study

@@ -93,14 +93,14 @@ def _checked(sweeps: Sequence[Sweep], out: str) -> dict[str, Study]:
     studies, looked = {}, set()
     for sweep in sweeps:
         for run in sweep.runs:
-            study = open_study(_parameters(run, out))
             answers = needs_generator(run.notebooks)
             seen = (answers, *(run.value(name) for name in _LOOKED_AT))
-            if seen not in looked:
-                try:
+            try:
+                study = open_study(_parameters(run, out))
+                if seen not in looked:
                     preflight(study, answers=answers)
-                except InputError as error:
-                    raise InputError(f"{sweep.file}: {run.run}: {error}") from error
+            except InputError as error:
+                raise InputError(f"{sweep.file}: {run.run}: {error}") from error
             looked.add(seen)
             studies[run.run] = study
     return studies
