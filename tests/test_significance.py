@@ -78,6 +78,7 @@ def test_interval() -> None:
         mean_interval([np.nan])
 
 
+@settings(max_examples=15)  # statsmodels collects all garbage at every call, half a second each
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_that_of_statsmodels(p: list[float]) -> None:
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)
