@@ -66,6 +66,20 @@ def test_a_run_keeps_its_folder_when_the_grid_grows(tmp_path):
     assert {run.run for run in few.runs} < {run.run for run in more.runs}
 
 
+def test_names_that_are_cut_off_alike_keep_runs_apart(tmp_path):
+    # Found by trying: of these two the first six digits of the hash are equal, c94069.
+    text = """
+config: configs/paper.yaml
+notebooks: [rankings]
+grid:
+  arms: [[credibility_in_prompt, plain]]
+  answer_systems: [[similarity, source_aware_3k, source_aware]]
+  seed: [5452, 7075]
+"""
+    first, second = (run.run for run in read_sweep(written(tmp_path, text), ROOT).runs)
+    assert first != second and first[:-6] == second[:-6] and first[:-6].endswith("_c94069")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

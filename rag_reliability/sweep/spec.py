@@ -207,4 +207,4 @@ def _name(sweep: str, varied: Mapping[str, Any], made_from: Any) -> str:
     """A folder's name to read, and a hash that keeps it apart from every other."""
     words = "_".join(f"{n}-{','.join(v) if isinstance(v, tuple) else v}" for n, v in varied.items())
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{sweep}_{words}")[:80].strip("-._")
-    return f"{readable}_{hashlib.sha256(canonical_json(made_from)).hexdigest()[:6]}"
+    return f"{readable}_{hashlib.sha256(canonical_json(made_from)).hexdigest()[:12]}"
