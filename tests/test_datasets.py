@@ -545,7 +545,7 @@ def test_summary_counts_by_hand():
         "2,000 words or more: 1 document (c)",
         "date not YYYY, YYYY-MM or YYYY-MM-DD: 1 document (b)",
         "no url: 1 document (c)",
-        "url not http or https: 1 document (b)",
+        "url not http or https, or without a host: 1 document (b)",
         "no source: 1 document (c)",
     )
 

@@ -163,6 +163,27 @@ def test_a_name_counts_before_a_glob_and_two_globs_are_refused(files, table):
         ("*,blog\n*,blog\n", "file,source_type\n", "stands twice"),
         ("", HEADER, "no rows"),
         ("*,two words\n", "file,source_type\n", "source_type"),
+        *(
+            (f"g.md,blog,,,,,\n*,blog,,,{date},,\n", HEADER, part)
+            for date, part in (
+                ("2024-02-30", "sources.csv:3: date = '2024-02-30'; expected YYYY, YYYY-MM or"),
+                ("03.02.2024", "sources.csv:3: date = '03.02.2024'"),
+                ("20240203", "sources.csv:3: date = '20240203'"),
+                ("soon", "sources.csv:3: date = 'soon'"),
+            )
+        ),
+        *(
+            (
+                f"*,blog,,{url},,,\n",
+                HEADER,
+                f"sources.csv:2: url = '{url}'; expected http(s)://host",
+            )
+            for url in (
+                *("www.kettles.example", "ftp://kettles.example", "javascript:alert(1)"),
+                *("https:///guide", "http://", "https://a b.example", "http://k.example:99999"),
+                "http://[k.example",
+            )
+        ),
     ],
 )
 def test_a_faulty_table_is_refused(files, table, rows, header, part):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 
 import pandas as pd
 
+from rag_reliability.datasets.facts import DATES, is_date, is_web_address
 from rag_reliability.records import Corpus, Document
 
 LONG_TEXT = 2_000
 """Words from which a text counts as very long: encoders and prompts see it in parts."""
-
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
-_WEB = ("http://", "https://")
 
 
 @dataclass(frozen=True)
@@ -84,12 +80,10 @@ def _warnings(corpus: Corpus) -> Iterator[str]:
         "text shared with another document": twice,
         f"{LONG_TEXT:,} words or more": [d for d in documents if _words(d) >= LONG_TEXT],
         "no date": [d for d in documents if not d.date],
-        "date not YYYY, YYYY-MM or YYYY-MM-DD": [
-            d for d in documents if d.date and not _is_date(d.date)
-        ],
+        f"date not {DATES}": [d for d in documents if d.date and not is_date(d.date)],
         "no url": [d for d in documents if not d.url],
-        "url not http or https": [
-            d for d in documents if d.url and not d.url.casefold().startswith(_WEB)
+        "url not http or https, or without a host": [
+            d for d in documents if d.url and not is_web_address(d.url)
         ],
         "no source": [d for d in documents if not d.source],
     }
@@ -111,16 +105,6 @@ def _topic_warnings(corpus: Corpus) -> Iterator[str]:
 
 def _words(document: Document) -> int:
     return len(document.text.split())
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text + "-01" * (2 - text.count("-")))
-    except ValueError:
-        return False
-    return True
 
 
 def _some(names: list[str], noun: str = "document", shown: int = 5) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rag_reliability.datasets.facts import ADDRESSES, DATES, is_date, is_web_address
 from rag_reliability.datasets.ingest_files import decoded
 from rag_reliability.datasets.lines import shown
 from rag_reliability.records import InputError
@@ -40,8 +41,8 @@ def read_sources(path: Path, encoding: str | None = None) -> tuple[SourceRow, ..
     encoding: of a table that is not UTF-8.
 
     Raises InputError naming the line for an unknown or missing column, a row of another length, an
-    empty ``file`` or ``source_type``, a mark that is neither true nor false, a ``file`` that stands
-    twice.
+    empty ``file`` or ``source_type``, a mark that is neither true nor false, a date or url that is
+    none, a ``file`` that stands twice.
     """
     text = decoded(path, encoding)[0]
     header = text.split("\n", 1)[0]
@@ -118,6 +119,12 @@ def _row(names: list[str], cells: list[str], where: str) -> SourceRow:
         if mark not in _MARKS:
             raise InputError(f"{where}: {name} = {shown(mark)}; expected true or false")
         values[name] = _MARKS[mark]
+    for name, holds, expected in (
+        ("date", is_date, DATES),
+        ("url", is_web_address, ADDRESSES),
+    ):
+        if (given := str(values.get(name, ""))) and not holds(given):
+            raise InputError(f"{where}: {name} = {shown(given)}; expected {expected}")
     return SourceRow(where, str(values.pop("file")).removeprefix("./"), values)
 
 
