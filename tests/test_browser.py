@@ -19,44 +19,19 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from .conftest import ROOT, SMALL
+from .looks import CHROMIUM, CONTRAST, FLAGS, PATIENCE
 
-CHROMIUM = Path("/usr/bin/chromium")
 if not CHROMIUM.exists():
     pytest.skip(f"{CHROMIUM} is not there; .ci/run installs it", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
-PATIENCE = 240_000
-"""Milliseconds; a loaded machine takes its time, and nothing here is timed."""
 expect.set_options(timeout=PATIENCE)
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the network is closed
-)
 # What JupyterLab itself writes as errors to the console, with nothing wrong in a notebook of ours.
 ALLOWED: tuple[str, ...] = ()
 NOTEBOOKS = ("explore", "01_corpus", "03_rerank")
 BANDS = {"supported", "unclear", "unsupported", "abstained"}
 PARAMETERS = {"generator": SMALL, "max_new_tokens": 24, "folds": 3}
-
-# Contrast ratio (WCAG 2) of an element's text with what lies behind it; a canvas reads any colour.
-CONTRAST = """element => {
-  const pixel = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgba = c => { pixel.clearRect(0, 0, 1, 1); pixel.fillStyle = c; pixel.fillRect(0, 0, 1, 1);
-    return [...pixel.getImageData(0, 0, 1, 1).data].map((v, i) => i < 3 ? v : v / 255); };
-  const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3]));
-  const light = c => { const l = c.map(v => v / 255).map(v =>
-    v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2]; };
-  const layers = [];
-  for (let e = element; e; e = e.parentElement)
-    layers.unshift(rgba(getComputedStyle(e).backgroundColor));
-  const ground = layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
-  const ink = over(rgba(getComputedStyle(element).color), ground);
-  const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x);
-  return (a + 0.05) / (b + 0.05);
-}"""
 
 
 @pytest.fixture(scope="module")

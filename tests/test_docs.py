@@ -18,6 +18,7 @@ import yaml
 from rag_reliability.config import ExperimentConfig
 
 from .conftest import ROOT
+from .looks import CHROMIUM, CONTRAST, FLAGS, PATIENCE
 
 pytest.importorskip("material", reason="needs the extra docs: pip install -e '.[docs]'")
 pytest.importorskip("mkdocstrings", reason="needs the extra docs: pip install -e '.[docs]'")
@@ -112,6 +113,26 @@ def test_a_browser_loads_nothing_from_elsewhere(site, pages):
             assert not re.match(r"(?:[a-z]+:)?//", address), (path, address)
     for sheet in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text("utf-8"))
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not there")
+def test_search_works_in_pages_opened_from_a_folder_and_code_reads_in_the_dark(site):
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        page, wrong = browser.new_page(color_scheme="dark"), []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        for token in (".mf", ".nb", ".s2", ".c1"):
+            assert page.locator(f".highlight {token}").first.evaluate(CONTRAST) >= 4.5, token
+        page.keyboard.press("/")
+        page.keyboard.type("verified floor")
+        found = page.locator(".md-search-result__item a", has_text="Rules for when the label lies")
+        found.first.wait_for()
+        browser.close()
+    assert not wrong
 
 
 def test_the_reference_names_every_public_package(site):

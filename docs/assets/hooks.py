@@ -19,6 +19,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 INTERVAL = re.compile(r"\[([−+]?[\d.]+), ([−+]?[\d.]+)\]")
+BOUND = re.compile(r"([≤≥]) (?=[\d.])")
 CARD = re.compile(r"corpus/([\w-]+)/README\.md")
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s#]+)((?:#[^)]*)?\))")
 
@@ -68,8 +69,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Keep an interval's two ends on one line."""
-    return INTERVAL.sub("[\\1,\N{NO-BREAK SPACE}\\2]", html)
+    """Keep an interval's two ends on one line, and a bound with its sign."""
+    html = INTERVAL.sub("[\\1,\N{NO-BREAK SPACE}\\2]", html)
+    return BOUND.sub("\\1\N{NO-BREAK SPACE}", html)
 
 
 def command_help() -> str:
