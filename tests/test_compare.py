@@ -109,6 +109,73 @@ def test_topics_of_one_run_alone_are_left_out_and_named(tmp_path):
     assert found.topics == ("t1", "t2", "t3") and (found.tests["n_topics"] == 3).all()
     page = found.write(tmp_path / "out").read_text("utf-8")
     assert "Topics of a alone, left out: only-a." in page
+    said = "Topics paired: 3, of 4 in a and 4 in b."
+    assert found.notes == (said,) and said in page and said in repr(found)
+
+
+def _without(run: Path, text: str) -> Path:
+    """The run, its lines that hold ``text`` gone."""
+    path = run / "metrics" / "retrieval.csv"
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if text not in line), "utf-8")
+    return run
+
+
+def test_a_row_that_one_run_lacks_is_refused_by_name(tmp_path, capsys):
+    a = _run(tmp_path / "a", A, share=A)
+    b = _without(_run(tmp_path / "b", A, share=A), "t2,adv_share@5")
+    assert main(["compare", str(a), str(b), "--out", str(tmp_path / "out")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    where = f"{b / 'metrics' / 'retrieval.csv'}: no adv_share@5 of source_aware for topic t2, which"
+    assert where in line and not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match=rf"{b}.*no adv_share@5 .* for topic t2, which {a} has"):
+        compare_runs(b, a, **FAST)
+    # What is not compared may be missing, and a topic that is not there at all is no torn row.
+    assert compare_runs(a, b, metrics=["precision"], **FAST).notes == ()
+    assert compare_runs(a, _without(b, ",t2,"), **FAST).topics == ("t1", "t3")
+
+
+def test_a_metric_without_a_value_for_a_topic_is_paired_over_the_others(tmp_path):
+    runs = []
+    for name, qids in (("a", "t1 t2"), ("b", "t2 t3")):
+        run = _run(tmp_path / name, A)
+        with (run / "metrics" / "retrieval.csv").open("a") as file:
+            file.writelines(f"source_aware,{q},suppressed_true@5,0.5\n" for q in qids.split())
+        runs.append(run)
+    found = compare_runs(*runs, **FAST)
+    assert {m: row["n_topics"] for m, row in _tests(found).items()} == {
+        "precision@5": 3,
+        "suppressed_true@5": 1,
+    }
+    assert found.table()["Topics"].tolist() == ["3", "1"]
+    assert [note[:52] for note in found.notes] == [
+        "suppressed_true@5 has no value in a for topic t3: le",
+        "suppressed_true@5 has no value in b for topic t1: le",
+    ]
+    # Another system of the run has it for that topic: then the row was lost.
+    with (runs[0] / "metrics" / "retrieval.csv").open("a") as file:
+        file.write("similarity,t3,suppressed_true@5,0.5\n")
+    with pytest.raises(InputError, match=r"no suppressed_true@5 of source_aware for topic t3"):
+        compare_runs(*runs, **FAST)
+
+
+def test_files_of_other_topics_are_paired_over_those_both_have(tmp_path):
+    runs = [_run(tmp_path / name, A) for name in ("a", "b")]
+    for run, qids in zip(runs, (("t1", "t2"), ("t2",)), strict=True):
+        text = "".join(f"source_aware,plain,{q},harm,1.0\n" for q in qids)
+        (run / "metrics" / "answers.csv").write_text("system,arm,qid,metric,value\n" + text)
+    found = compare_runs(*runs, **FAST)
+    assert found.notes == ("Of answers, topics paired: 1, of 2 in a and 1 in b.",)
+    assert _tests(found)["harm"]["n_topics"] == 1
+
+
+@pytest.mark.parametrize("k", ["5", None, True, 5.0, 0, [5]])
+def test_a_k_of_another_type_is_refused_by_file_and_field(tmp_path, k):
+    run = _run(tmp_path / "a", A, config={"k": k})
+    with pytest.raises(
+        InputError, match=r"a/manifest\.json: config: k = .*expected a whole number"
+    ):
+        compare_runs(run, _run(tmp_path / "b", A), **FAST)
 
 
 def test_configs_are_set_side_by_side(tmp_path):
@@ -163,7 +230,8 @@ def test_other_corpora_are_paired_by_question_and_that_is_said(tmp_path):
     b = _on(tmp_path, "b", {"t1": "Is it  so?", "t2": "Something else?", "t4": "Who?"}, label=1)
     found = compare_runs(a, b, **FAST)
     assert found.topics == ("t1",)
-    first, other, judged = found.notes
+    first, other, judged, counted = found.notes
+    assert counted == "Topics paired: 1, of 3 in a and 3 in b."
     assert "compared are the 1 topics that ask the same question in both" in first
     assert other == "Same name, another question, left out: t2."
     assert judged.endswith("so labels differ as well: t1.")
@@ -196,6 +264,7 @@ def test_a_run_without_manifest_is_paired_by_name_and_that_is_said(tmp_path):
         ("system,qid,metric,value\ns,q,mrr,1\ns,q,mrr,1\n", "twice"),
         ("system,qid,value\ns,q,1\n", "lacks the columns metric"),
         ("system,qid,metric\ns,q,mrr\n", "lacks the column value"),
+        ("system,qid,metric,value\n", "holds no rows"),
         ("system,qid,metric,value\ns,q,mrr,inf\n", "not finite"),
     ],
 )
@@ -278,7 +347,7 @@ def test_the_command_writes_page_tables_and_figure(tmp_path, capsys):
     assert main(["compare", str(a), str(tmp_path), "--out", str(out)]) == 2
     assert "holds no run" in capsys.readouterr().err
     assert main(["compare", str(a), str(b), "--out", str(out), "--metrics", "mrr"]) == 2
-    assert "no system and metric in common" in capsys.readouterr().err
+    assert "in common to compare; a has source_aware with precision@5" in capsys.readouterr().err
 
 
 def test_a_name_cannot_forge_what_the_terminal_shows(tmp_path, capsys):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rag_reliability.evaluation.significance import compare, holm, smallest_p, topic_deltas
+from rag_reliability.experiment.compare_pairs import BY, pairs_told, topics_told
 from rag_reliability.experiment.compare_sides import (
     Side,
     config_differences,
@@ -25,7 +26,6 @@ ASKED = (
     *("correctness", "harm", "grounding", "adversarial_uptake", "stance_error"),
 )
 """Metrics compared unless others are named: few, since each takes its toll of Holm's correction."""
-_BY = ["kind", "system", "arm", "metric"]
 _JOIN = "\x1f"  # a separator that no name can hold
 
 
@@ -47,18 +47,26 @@ def compare_runs(
     Args:
         metrics: names with or without cutoff. systems: none given takes all that both runs have.
 
+    Topics that one run alone has are left out, and their number is said. A topic of both for which
+    one run lacks a row is refused, unless the metric has no value for it there, which is said.
+
     Raises: InputError for a folder without a run, runs of different corpora without a shared topic,
-    and runs with no metric or system in common.
+    runs with no metric or system in common, and a run that is not whole.
     """
     a, b = (read_side(Path(run)) for run in (run_a, run_b))
     a, b = named_apart(a, b)
     shared, notes = shared_topics(a, b)
+    notes += topics_told(a, b, shared)
     frames = [_chosen(side, shared, metrics, systems) for side in _same_cutoff(a, b, notes)]
     notes += _one_sided(a, b, *frames)
+    notes += pairs_told(a, b, *frames)
     both = pd.concat(frames, keys=["A", "B"], names=["side"]).reset_index("side")
     both = _in_both(both)
     if both.empty:
-        raise InputError(f"{a.folder} and {b.folder}: no system and metric in common to compare")
+        raise InputError(
+            f"{a.folder} and {b.folder}: no system and metric in common to compare"
+            + "".join(f"; {side.label} has {_has(side)}" for side in (a, b))
+        )
     tests, per_topic = _tests(both, n_resamples, seed)
     own = [set(side.metrics["qid"]) for side in (a, b)]
     return Comparison(
@@ -86,17 +94,23 @@ def _same_cutoff(a: Side, b: Side, notes: list[str]) -> list[Side]:
         own = side.metrics["metric"].str.endswith(f"@{k}")
         own &= ~side.metrics["metric"].str.startswith("recall@")  # at a depth of its own
         name = side.metrics["metric"].where(
-            ~own, side.metrics["metric"].str.partition("@")[0] + "@k"
+            ~own, side.metrics["metric"].str.split("@").str[0] + "@k"
         )
         sides.append(replace(side, metrics=side.metrics.assign(metric=name)))
     return sides
+
+
+def _has(side: Side) -> str:
+    """A side's systems and metrics, in words."""
+    names = (dict.fromkeys(side.metrics[column]) for column in ("system", "metric"))
+    return " with ".join(", ".join(found) for found in names)
 
 
 def _chosen(
     side: Side, topics: set[str], metrics: Sequence[str], systems: Sequence[str]
 ) -> pd.DataFrame:
     frame = side.metrics
-    base = frame["metric"].str.partition("@")[0]
+    base = frame["metric"].str.split("@").str[0]
     keep = frame["qid"].isin(topics) & (frame["metric"].isin(metrics) | base.isin(metrics))
     if systems:
         keep &= frame["system"].isin(systems)
@@ -121,7 +135,7 @@ def _one_sided(a: Side, b: Side, frame_a: pd.DataFrame, frame_b: pd.DataFrame) -
 
 def _in_both(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows whose system, arm, metric and topic have a value on both sides."""
-    sides = frame.groupby([*_BY, "qid"], sort=False)["side"].transform("nunique")
+    sides = frame.groupby([*BY, "qid"], sort=False)["side"].transform("nunique")
     return frame[sides == 2]
 
 
@@ -141,7 +155,7 @@ def _tests(both: pd.DataFrame, n_resamples: int, seed: int) -> tuple[pd.DataFram
     deltas = deltas.rename(columns={"baseline_value": "a", "value": "b"})
     numbers = ["mean_a", "mean_b", "diff", "low", "high", "p", "p_holm", "p_min"]
     counts = ["wins", "ties", "losses", "n_topics"]
-    return tests[[*_BY, *numbers, *counts]], deltas[[*_BY, "qid", "a", "b", "delta", "outcome"]]
+    return tests[[*BY, *numbers, *counts]], deltas[[*BY, "qid", "a", "b", "delta", "outcome"]]
 
 
 def _apart(frame: pd.DataFrame) -> pd.DataFrame:

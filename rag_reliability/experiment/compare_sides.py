@@ -51,12 +51,12 @@ def read_side(folder: Path) -> Side:
         if (root / name).is_file()
     ]
     manifest = _json(root / "manifest.json")
+    index = _mapping(_json(root / "stages" / "index.json"), "inputs")
     return Side(
         label=root.resolve().name,
         folder=folder,
-        config=_mapping(manifest, "config"),
-        corpus_sha256=manifest.get("corpus_sha256")
-        or _mapping(_json(root / "stages" / "index.json"), "inputs").get("corpus"),
+        config=_config(root / "manifest.json", manifest),
+        corpus_sha256=_text(manifest.get("corpus_sha256")) or _text(index.get("corpus")),
         commit=_json(root / "stages" / "retrieval.json").get("git_commit"),
         metrics=pd.concat(frames, ignore_index=True)[_COLUMNS],
     )
@@ -73,6 +73,8 @@ def _read(path: Path) -> pd.DataFrame:
     frame = frame if "arm" in frame else frame.assign(arm="")
     if missing := {"system", "qid", "metric"} - set(frame.columns):
         raise InputError(f"{path}: lacks the columns {', '.join(sorted(missing))}")
+    if frame.empty:
+        raise InputError(f"{path}: holds no rows")
     if frame["value"].isna().any():
         raise InputError(f"{path}: column value holds empty cells")
     if not np.isfinite(frame["value"]).all():
@@ -88,6 +90,20 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _config(path: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The manifest's config. Raises InputError for a k by which no metric can be told."""
+    config = _mapping(manifest, "config")
+    k = config.get("k", 1)
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        given = json.dumps(k, ensure_ascii=False)[:60]
+        raise InputError(f"{path}: config: k = {given}; expected a whole number >= 1")
+    return config
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:

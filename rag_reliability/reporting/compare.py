@@ -103,6 +103,7 @@ class Comparison:
                 f"{self.b} ": [number(v, 3) for v in t["mean_b"]],
                 "Difference": [number(v, 3) for v in t["diff"]],
                 "95 % interval": [interval(r["low"], r["high"], 3) for r in rows],
+                "Topics": [str(n) for n in t["n_topics"]],
                 "p": [p_text(v) for v in t["p"]],
                 "p (Holm)": [p_text(v) for v in t["p_holm"]],
                 "better / same / worse": [
