@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,15 @@ import torch
 
 from rag_reliability.modelstore import resolve
 from rag_reliability.records import InputError
+from rag_reliability.retrieval import mean_pooling
 from rag_reliability.retrieval.arithmetic import chosen, fastest, native_bfloat16
-from rag_reliability.retrieval.encode import MAX_CHARACTERS, choose_arithmetic, load_encoder
+from rag_reliability.retrieval.encode import (
+    MAX_CHARACTERS,
+    SentenceTransformerEncoder,
+    _by_library,
+    choose_arithmetic,
+    load_encoder,
+)
 from rag_reliability.retrieval.windows import batches
 
 TEXTS = [
@@ -59,6 +67,47 @@ def test_vectors_are_float32_of_unit_norm(encoder):
 def test_agrees_with_the_library_on_short_texts(encoder):
     theirs = plain_model().encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("arithmetic", ["float32", "bfloat16"])
+def test_transformers_alone_gives_the_librarys_bits(arithmetic):
+    path, texts = resolve("all-minilm-l6-v2").path, [*TEXTS, long_text(300), "ümlaut [SEP] 鋅 zinc"]
+    read = (mean_pooling.read(path), _by_library(path))
+    own, theirs = (SentenceTransformerEncoder(parts, "", arithmetic) for parts in read)
+    vectors, tokens = own.encode_both(texts)
+    expected, expected_tokens = theirs.encode_both(texts)
+    np.testing.assert_array_equal(vectors, expected)
+    for mine, other in zip(tokens, expected_tokens, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert own.tokens(texts) == theirs.tokens(texts)
+    assert (own.dim, own._window) == (theirs.dim, theirs._window) == (384, 256)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("sentence_bert_config.json", {"query_length": 32}),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": True}),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}),
+        ("config.json", {"model_type": "t5"}),
+        ("config.json", {"auto_map": {"AutoModel": "own.Model"}}),
+        ("adapter_config.json", {}),
+        ("modules.json", None),
+    ],
+)
+def test_another_build_is_left_to_the_library(tmp_path, file, change):
+    for path in Path(resolve("all-minilm-l6-v2").path).rglob("*.json"):
+        name = path.relative_to(resolve("all-minilm-l6-v2").path)
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(path.read_bytes())
+    assert mean_pooling._build(tmp_path) == (256, True)
+    given = tmp_path / file
+    known = json.loads(given.read_text()) if given.exists() else {}
+    if change is None:  # a layer more than transformer, mean and norm
+        known.append({"path": "3_Dense", "type": "sentence_transformers.models.Dense"})
+    given.write_text(json.dumps(known if change is None else known | change))
+    assert mean_pooling.read(tmp_path) is None
 
 
 def test_similar_texts_are_nearer_than_unrelated_ones(encoder):

@@ -6,14 +6,17 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from rag_reliability.artefacts import atomic_write_text
 from rag_reliability.datasets.lines import shown, text_lines
 from rag_reliability.datasets.schema import name_problem
 from rag_reliability.records import InputError, Qrels, Ranking
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LABELS = (0, 1, 2, 3)
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -83,6 +86,8 @@ def read_run(path: str | Path) -> pd.DataFrame:
         rows.setdefault(qid, []).append(row)
     if not rows:
         raise InputError(f"{path}: the run holds no rows")
+    import pandas as pd
+
     table = [
         (qid, d, r, s) for qid, ranked in rows.items() for r, s, d, _ in _in_order(qid, ranked)
     ]

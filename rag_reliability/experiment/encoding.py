@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rag_reliability.retrieval.encode import SentenceTransformerEncoder
 
 ENCODING = (
-    *(f"retrieval/{name}.py" for name in ("encode", "windows", "arithmetic", "stream")),
+    *(f"retrieval/{name}.py" for name in ("encode", "mean_pooling", "windows")),
+    *(f"retrieval/{name}.py" for name in ("arithmetic", "stream")),
     "text.py",  # which characters of a text are read
 )
 """Sources that vectors depend on."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from rag_reliability.datasets.trec import read_run, write_run
 from rag_reliability.experiment.backends import index_settings, open_backend
@@ -20,17 +19,14 @@ from rag_reliability.experiment.encoding import (
 )
 from rag_reliability.experiment.study import Study
 from rag_reliability.records import Corpus, Pool, Ranking
-from rag_reliability.reliability.feedback import (
-    CrossFitted,
-    FeedbackSettings,
-    Oracle,
-    cross_fitted,
-    prior_rows,
-)
 from rag_reliability.reliability.priors import effective_types, prior_vector
 from rag_reliability.reliability.rerank import rerank
 from rag_reliability.reliability.smoothing import smooth_prior
-from rag_reliability.reliability.trace import rank_trace
+
+if TYPE_CHECKING:  # a search ranks without tables: pandas loads where one is made
+    import pandas as pd
+
+    from rag_reliability.reliability.feedback import CrossFitted
 
 SYSTEMS = (
     "similarity",
@@ -153,6 +149,8 @@ def _window(study: Study) -> int | None:
 
 def adaptive(study: Study, found: Candidates, rate: float | None = None) -> CrossFitted:
     """Each topic's prior table learned from other topics' feedback only, and the trajectories."""
+    from rag_reliability.reliability.feedback import FeedbackSettings, Oracle, cross_fitted
+
     config = study.config
     # Types the table lacks start from unknown_prior, which they have in every other system.
     missing = set(found.partition.tolist()) - set(study.table)
@@ -175,6 +173,8 @@ def similarity_system(study: Study) -> System:
 
 def systems(study: Study, found: Candidates) -> dict[str, System]:
     """The study's five systems under this config."""
+    from rag_reliability.reliability.feedback import prior_rows
+
     config = study.config
     prior, window = type_prior(study), _window(study)
     study_window = config.expansion * config.k
@@ -262,6 +262,8 @@ def trace(study: Study, found: Candidates, system: System) -> pd.DataFrame:
 
     Similarity ranks beyond ``needed_depth`` are ranks within the pool, not in the corpus.
     """
+    from rag_reliability.reliability.trace import rank_trace
+
     corpus = study.corpus
     frame = rank_trace(
         found.pool,
@@ -291,5 +293,7 @@ def load_runs(study: Study) -> dict[str, dict[str, list[str]]]:
 
 def load_trace(study: Study, system: str) -> pd.DataFrame:
     """The rank trace of one system, from its file."""
+    import pandas as pd
+
     rank_stage(study)
     return pd.read_parquet(study.run_dir / "traces" / f"{system}.parquet")

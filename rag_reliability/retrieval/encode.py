@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from rag_reliability.records import InputError
+from rag_reliability.retrieval import mean_pooling
 from rag_reliability.retrieval.arithmetic import Arithmetic, apply, checked, chosen
+from rag_reliability.retrieval.mean_pooling import Parts
 from rag_reliability.retrieval.windows import (
     BATCH_TOKENS,
     MAX_CHARACTERS,
@@ -19,9 +21,6 @@ from rag_reliability.retrieval.windows import (
     clean,
     cut,
 )
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 __all__ = [
     "MAX_CHARACTERS",
@@ -64,7 +63,7 @@ class Encoder(Protocol):
 
 
 class SentenceTransformerEncoder:
-    """An encoder over a loaded ``SentenceTransformer``, on the processor.
+    """An encoder in sentence-transformers' format, on the processor.
 
     A text longer than the model reads (256 tokens for MiniLM) is cut into consecutive windows. Its
     vector is the mean of the windows' unit vectors, weighted by their tokens, scaled to unit norm;
@@ -74,16 +73,12 @@ class SentenceTransformerEncoder:
     int8 beyond about 1e-2, since their sums are rounded by the shape of a batch.
     """
 
-    def __init__(
-        self, model: SentenceTransformer, name: str, arithmetic: Arithmetic = "float32"
-    ) -> None:
-        self.name, self.arithmetic = name, arithmetic
-        self._tokenizer: Any = model.tokenizer
-        self.dim = int(model.get_embedding_dimension() or 0)
-        longest = model.max_seq_length or self._tokenizer.model_max_length
-        self._window = int(min(longest, _LONGEST_WINDOW))
-        transformer, *self._after = list(model.eval())
-        self._transformer: Any = apply(transformer, arithmetic)
+    def __init__(self, parts: Parts, name: str, arithmetic: Arithmetic = "float32") -> None:
+        self.name, self.arithmetic, self.dim = name, arithmetic, parts.dim
+        self._tokenizer: Any = parts.tokenizer
+        self._window = min(parts.longest, _LONGEST_WINDOW)
+        self._features, self._after = parts.features, parts.after
+        self._transformer: Any = apply(parts.transformer, arithmetic)
 
     def encode(
         self, texts: Sequence[str], *, batch_tokens: int = BATCH_TOKENS, progress: bool = False
@@ -157,10 +152,10 @@ class SentenceTransformerEncoder:
 
     def _read(self, ids: list[list[int]]) -> dict[str, Any]:
         """The model on one batch; what follows the transformer is computed in float32."""
-        out = self._transformer(self._padded(ids))
+        out = self._features(self._transformer, self._padded(ids))
         out["token_embeddings"] = out["token_embeddings"].float()
-        for module in self._after:
-            out = module(out)
+        for step in self._after:
+            out = step(out)
         return out
 
     def _padded(self, ids: list[list[int]]) -> dict[str, Any]:
@@ -189,10 +184,10 @@ def load_encoder(
     """
     folder = Path(path)
     kind = choose_arithmetic(folder) if arithmetic == "auto" else checked(arithmetic)
-    model = _loaded(folder)
-    if not model.tokenizer.is_fast:
+    parts = _loaded(folder)
+    if not parts.tokenizer.is_fast:
         raise InputError(f"{folder}: the encoder needs a fast tokenizer (tokenizer.json)")
-    return SentenceTransformerEncoder(model, name or folder.name, kind)
+    return SentenceTransformerEncoder(parts, name or folder.name, kind)
 
 
 def choose_arithmetic(path: str | Path, *, cache: Path | None = None) -> Arithmetic:
@@ -206,23 +201,30 @@ def choose_arithmetic(path: str | Path, *, cache: Path | None = None) -> Arithme
     return checked(record["arithmetic"])
 
 
-def _loaded(folder: Path) -> SentenceTransformer:
-    """The model in ``folder``, its weights in float32."""
+def _loaded(folder: Path) -> Parts:
+    """The encoder in ``folder``, its weights in float32."""
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: expected a folder with an encoder's config.json and weights")
-    from sentence_transformers import SentenceTransformer
-
     try:
         with _quiet():
-            return SentenceTransformer(
-                str(folder),
-                device="cpu",
-                local_files_only=True,
-                model_kwargs={"dtype": "float32"},
-            )
+            return mean_pooling.read(folder) or _by_library(folder)
     except Exception as error:  # the libraries raise a dozen kinds for a broken folder
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder}: cannot be loaded as an encoder: {reason}") from error
+
+
+def _by_library(folder: Path) -> Parts:
+    """The encoder in ``folder`` of any build, read by the library itself."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(
+        str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": "float32"}
+    ).eval()
+    transformer, *after = list(model)
+    tokenizer: Any = model.tokenizer
+    longest = model.max_seq_length or tokenizer.model_max_length
+    dim = int(model.get_embedding_dimension() or 0)
+    return Parts(tokenizer, transformer, lambda m, batch: m(batch), after, int(longest), dim)
 
 
 class _quiet:
