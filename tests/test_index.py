@@ -306,6 +306,9 @@ def test_an_index_that_is_read_stays_as_it_is_when_another_is_built_in_its_place
     second.save(tmp_path)
     want = second.search(queries, 5)
     equal_pools(PartitionedIndex.load(tmp_path).search(queries, 5), want)
+    first.save(tmp_path)  # its files' names are the second's by now: their rows are not
+    equal_pools(PartitionedIndex.load(tmp_path).search(queries, 5), before)
+    equal_pools(second.search(queries, 5), want)
 
 
 def test_a_bad_row_far_down_is_named(monkeypatch):

@@ -12,6 +12,7 @@ import numpy as np
 
 from rag_reliability.records import InputError
 from rag_reliability.retrieval.engines import Engine, Flat, write_engine
+from rag_reliability.retrieval.vectors import BLOCK_ROWS
 
 FORMAT = "rag_reliability.partitioned_index"
 VERSION = 2
@@ -105,13 +106,24 @@ def _write_engine(engine: Engine, folder: Path, i: int) -> Path:
         write_engine(engine, folder / f"part-{i}.faiss")
         return folder / f"part-{i}.faiss"
     path = folder / f"part-{i}.npy"
-    own = getattr(engine.block, "filename", None)
-    if own is not None and path.exists() and path.samefile(own):
-        engine.block.flush()  # type: ignore[attr-defined]  # built or loaded here: a memmap
-    else:
+    if isinstance(engine.block, np.memmap):
+        engine.block.flush()  # it may have been built here
+    if not _holds(path, engine.block):
         path.unlink(missing_ok=True)  # never written through: another index may have mapped it
         np.save(path, engine.block)
     return path
+
+
+def _holds(path: Path, block: np.ndarray) -> bool:
+    """Whether a file's rows are those of ``block``; another index may have taken its name."""
+    try:
+        there = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return False
+    return (there.shape, there.dtype) == (block.shape, block.dtype) and all(
+        np.array_equal(there[start : start + BLOCK_ROWS], block[start : start + BLOCK_ROWS])
+        for start in range(0, len(block), BLOCK_ROWS)
+    )
 
 
 def _read_part(folder: Path, entry: dict[str, Any]) -> tuple[str, np.ndarray, np.ndarray | Path]:
