@@ -93,6 +93,7 @@ def test_validate_names_file_line_and_field(tmp_path, capsys):
     assert "documents.jsonl:2" in err
     assert "'blogg'" in err
     assert "peer_reviewed" in err
+    assert err.strip().endswith("configs/priors.yaml")
 
 
 def test_search_shows_tier_prior_similarity_and_score(capsys):

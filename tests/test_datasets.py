@@ -172,7 +172,9 @@ def test_known_types(own):
     assert len(read_corpus(folder, known_types=["blog"], unknown_ok=True).documents) == 2
     message = refused(folder, known_types=["blog", "ai_generated"])
     assert "documents.jsonl:2" in message and "unknown 'government'" in message
-    assert "known: ai_generated, blog" in message
+    assert message.endswith("known: ai_generated, blog")
+    message = refused(folder, known_types=["blog"], known_in="my/priors.yaml")
+    assert message.endswith("; to add it, give it a prior in each spread of my/priors.yaml")
 
 
 def test_topics_without_relevant_documents_are_kept_and_reported(own):

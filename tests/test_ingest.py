@@ -133,9 +133,11 @@ def test_from_files_to_validate(files, table, tmp_path, monkeypatch, capsys):
 
 
 def test_a_type_without_a_prior_is_refused(files, table, tmp_path, capsys):
-    rows = table("*,rumour,,,,,\n")
+    rows = table("guide.md,blog,,,,,\n*,rumour,,,,,\n")
     assert main(["ingest", str(files), "--sources", str(rows), "--out", str(tmp_path / "c")]) == 2
-    assert "source type 'rumour' has no prior" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{rows}:3: field 'source_type': 'rumour' has no prior in" in told
+    assert "configs/priors.yaml; known: peer_reviewed, " in told
     assert not (tmp_path / "c").exists()
 
 

@@ -233,6 +233,8 @@ def test_what_cannot_be_ranked_is_named(given, says):
     with pytest.raises(InputError) as caught:
         rank_candidates(**{"sims": [0.9, 0.8], "source_types": ["blog", "blog"]} | given)
     assert says in str(caught.value) and "\n" not in str(caught.value)
+    if "has no prior" in says:
+        assert f"in each spread of {ROOT / 'configs' / 'priors.yaml'}, or" in str(caught.value)
 
 
 def test_importing_is_light():

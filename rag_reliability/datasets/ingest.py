@@ -8,13 +8,14 @@ same chunks everywhere.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_reliability.datasets.ingest_files import KINDS, FileText, read_file
 from rag_reliability.datasets.ingest_sources import SourceRow, matched, read_sources
+from rag_reliability.datasets.lines import shown
 from rag_reliability.datasets.schema import DocumentRow, checked
 from rag_reliability.files import sha256_file
 from rag_reliability.records import Document, InputError
@@ -45,12 +46,20 @@ class Ingested:
 
 
 def ingest(
-    folder: str | Path, sources: str | Path, *, words: int = WORDS, encoding: str | None = None
+    folder: str | Path,
+    sources: str | Path,
+    *,
+    words: int = WORDS,
+    encoding: str | None = None,
+    known_types: Collection[str] | None = None,
+    known_in: str | Path | None = None,
 ) -> Ingested:
     """Documents of a folder's text, Markdown and PDF files, chunk by chunk.
 
     sources: CSV with the columns of ``ingest_sources.COLUMNS``; every file needs a row and every
     row a file. words: longest chunk, in words. encoding: of text files that are not UTF-8.
+    known_types: source types that a row may give (None: any); known_in: the file of priors that
+    they stand in, to name where one does not.
 
     A chunk's docno is the file's name below the folder, blanks as ``_``, with ``#`` and its number;
     ``place`` says which lines or pages it comes from. The title is the row's, else a Markdown
@@ -66,6 +75,8 @@ def ingest(
     rows = read_sources(table, encoding)
     names = _names(root, table)
     found = matched(names, rows)
+    if known_types is not None:
+        _check_types(found.values(), known_types, known_in)
     documents: list[Document] = []
     facts: dict[str, FileFacts] = {}
     for name in names:
@@ -95,6 +106,19 @@ def _names(root: Path, table: Path) -> list[str]:
         message = f"{root}: {len(others)} files of other kinds were passed over: {shown}"
         warnings.warn(message, stacklevel=3)
     return chosen
+
+
+def _check_types(
+    rows: Iterable[SourceRow], known: Collection[str], known_in: str | Path | None
+) -> None:
+    for row in rows:
+        kind = row.values["source_type"]
+        if kind not in known:
+            place = f" in {known_in}" if known_in else ""
+            raise InputError(
+                f"{row.where}: field 'source_type': {shown(kind)} has no prior{place}; known: "
+                f"{', '.join(known)}; mend the row, or give the type a prior in each spread there"
+            )
 
 
 def _documents(name: str, read: FileText, row: SourceRow, words: int) -> list[Document]:

@@ -22,6 +22,7 @@ def read_corpus(
     path: str | Path,
     *,
     known_types: Collection[str] | None = None,
+    known_in: str | Path | None = None,
     unknown_ok: bool = False,
     default_type: str | None = None,
     host_types: Mapping[str, str] = MappingProxyType({}),
@@ -32,16 +33,17 @@ def read_corpus(
     if there, queries.jsonl and qrels/*.tsv (any split). A document of a BEIR folder that states no
     source type gets that of its url's host in ``host_types`` (a host covers those below it, the
     nearest counts), else, in either layout, ``default_type`` (None: an error). Source types must be
-    among ``known_types`` (None: any) unless ``unknown_ok``. Topics without relevant documents are
-    kept; ``check.summarise`` reports them.
+    among ``known_types`` (None: any) unless ``unknown_ok``; ``known_in`` is the file of priors to
+    name where one is not. Topics without relevant documents are kept; ``check.summarise`` reports
+    them.
 
     Raises InputError, naming file, line, field and what was expected, for the first fault found.
     """
     folder = Path(path)
     known = None if unknown_ok else known_types
     if not _is_beir(folder):
-        return _read_own(folder, known, default_type)
-    return _read_beir(folder, known, default_type, host_types)
+        return _read_own(folder, known, known_in, default_type)
+    return _read_beir(folder, known, known_in, default_type, host_types)
 
 
 def _is_beir(folder: Path) -> bool:
@@ -55,9 +57,14 @@ def _is_beir(folder: Path) -> bool:
     return beir
 
 
-def _read_own(folder: Path, known: Collection[str] | None, default_type: str | None) -> Corpus:
+def _read_own(
+    folder: Path,
+    known: Collection[str] | None,
+    known_in: str | Path | None,
+    default_type: str | None,
+) -> Corpus:
     rows = _own_documents(folder / "documents.jsonl", default_type)
-    documents, lines = collect_documents(rows, known, folder)
+    documents, lines = collect_documents(rows, known, folder, known_in)
     topics_path, qrels_path = folder / "topics.jsonl", folder / "qrels.txt"
     topics: tuple[Topic, ...] = ()
     if topics_path.exists():
@@ -71,11 +78,12 @@ def _read_own(folder: Path, known: Collection[str] | None, default_type: str | N
 def _read_beir(
     folder: Path,
     known: Collection[str] | None,
+    known_in: str | Path | None,
     default_type: str | None,
     host_types: Mapping[str, str],
 ) -> Corpus:
     rows = beir_documents(folder / "corpus.jsonl", default_type, host_types)
-    documents, lines = collect_documents(rows, known, folder)
+    documents, lines = collect_documents(rows, known, folder, known_in)
     topics_path, qrels_folder = folder / "queries.jsonl", folder / "qrels"
     topics = collect_topics(beir_topics(topics_path)) if topics_path.exists() else ()
     judged = beir_judgements(qrels_folder)
@@ -95,7 +103,10 @@ def _own_topics(path: Path) -> Iterator[tuple[str, Topic]]:
 
 
 def collect_documents(
-    rows: Iterable[tuple[str, Document]], known: Collection[str] | None, folder: Path | str
+    rows: Iterable[tuple[str, Document]],
+    known: Collection[str] | None,
+    folder: Path | str,
+    known_in: str | Path | None = None,
 ) -> tuple[tuple[Document, ...], dict[str, str]]:
     """The documents, and ``file:line`` of each docno.
 
@@ -107,7 +118,10 @@ def collect_documents(
         _note(lines, document.docno, where, "docno")
         if known is not None and document.source_type not in known:
             unknown, expected = shown(document.source_type), ", ".join(sorted(known))
-            raise InputError(f"{where}: field 'source_type': unknown {unknown}; known: {expected}")
+            mend = f"; to add it, give it a prior in each spread of {known_in}" if known_in else ""
+            raise InputError(
+                f"{where}: field 'source_type': unknown {unknown}; known: {expected}{mend}"
+            )
         documents.append(document)
     if not documents:
         raise InputError(f"{folder}: the corpus holds no documents")

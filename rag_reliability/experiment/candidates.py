@@ -38,10 +38,14 @@ class Order:
 
 @dataclass(frozen=True)
 class PriorTable:
-    """λ by source type, and the publishers whose documents count as another type."""
+    """λ by source type, and the publishers whose documents count as another type.
+
+    file: where it was read, for complaints; empty for a table that was given.
+    """
 
     by_type: Mapping[str, float]
     sources: Mapping[str, str]
+    file: str = ""
 
     def __post_init__(self) -> None:
         if not self.by_type:
@@ -70,8 +74,9 @@ def prior_table(
 
     own = project_root() / "configs" / "priors.yaml"
     path = Path(priors) if priors is not None else own
-    tables = load_priors(path if path.is_file() or priors else shipped("configs/priors.yaml"))
-    return PriorTable(tables.table(spread), tables.sources)
+    file = path if path.is_file() or priors else shipped("configs/priors.yaml")
+    tables = load_priors(file)
+    return PriorTable(tables.table(spread), tables.sources, str(file))
 
 
 def rank_candidates(
@@ -178,9 +183,10 @@ def _priors(
         declared = counts_as or kind
         value = table.by_type.get(declared) if isinstance(declared, str) else None
         if value is None and unknown_prior is None:
+            mend = f"give it one in each spread of {table.file}" if table.file else "give it one"
             raise InputError(
                 f"document {shown(name)}: source type {shown(declared)} has no prior; "
-                f"known: {', '.join(table.by_type)}; or set unknown_prior"
+                f"known: {', '.join(table.by_type)}; {mend}, or set unknown_prior"
             )
         values.append(unknown_prior if value is None else value)
     if unknown_prior is not None and not 0 < unknown_prior <= 1:

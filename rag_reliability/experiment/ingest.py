@@ -38,14 +38,13 @@ def ingest_folder(
     file = project_root() / Path(priors).expanduser()
     known = load_priors(file).known_types
     made = ingest(
-        Path(folder).expanduser(), Path(sources).expanduser(), words=words, encoding=encoding
+        Path(folder).expanduser(),
+        Path(sources).expanduser(),
+        words=words,
+        encoding=encoding,
+        known_types=known,
+        known_in=file,
     )
-    for document in made.documents:
-        if document.source_type not in known:
-            raise InputError(
-                f"{document.docno}: source type {document.source_type!r} has no prior in {file}; "
-                f"known: {', '.join(known)}"
-            )
     write_corpus(Corpus(target.name, made.documents), target)
     libraries = {name: version(name) for name in ("semchunk", "pypdf")}
     record = {"words": words, "libraries": libraries, "files": made.record()}

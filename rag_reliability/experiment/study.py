@@ -58,7 +58,8 @@ class Study:
     def corpus(self) -> Corpus:
         """The corpus, checked; every source type needs a prior unless ``unknown_prior`` is set."""
         known = None if self.config.unknown_prior else self.priors.known_types
-        return read_corpus(self.path(self.config.corpus), known_types=known)
+        folder, priors = self.path(self.config.corpus), self.path(self.config.priors)
+        return read_corpus(folder, known_types=known, known_in=priors)
 
     def need_topics(self) -> None:
         """Refuse a corpus that can be searched but not experimented on.

@@ -16,10 +16,12 @@ def validation_text(folder: str, priors: str) -> str:
 
     Raises InputError naming file, line and field of the first thing that is wrong.
     """
-    known = load_priors(project_root() / Path(priors).expanduser()).known_types
+    file = project_root() / Path(priors).expanduser()
+    known = load_priors(file).known_types
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        summary = summarise(read_corpus(Path(folder).expanduser(), known_types=known))
+        corpus = read_corpus(Path(folder).expanduser(), known_types=known, known_in=file)
+        summary = summarise(corpus)
     notes = [str(w.message) for w in caught] + list(summary.warnings)
     lines = [
         f"{summary.name}: {summary.n_documents} documents, {summary.n_topics} topics, "
