@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from rag_reliability.config import load_config
+from rag_reliability.experiment import ranking as ranking_stages
 from rag_reliability.experiment.backends import index_settings
 from rag_reliability.experiment.exploring import Session
 from rag_reliability.experiment.interactive import find
@@ -272,6 +273,26 @@ def test_metrics_of_tables_are_those_of_ranx(studies):
     assert left.groupby("metric").nunique().max() > 1  # tables differ, so the test can fail
     numbered = sweep_tables(study, list(tables.values()), found=found)
     assert numbered["table"].tolist() == [i for _ in range(3) for i in range(4) for _ in range(3)]
+
+
+def test_a_window_deeper_than_the_studys_pool_is_searched_as_deep(studies, monkeypatch):
+    """A pool of one of each type takes other documents for the three most similar."""
+    monkeypatch.setattr(ranking_stages, "RECALL_DEPTH", 1)
+    study = studies(k=1, expansion=1)
+    tables = [dict.fromkeys(study.table, 0.01) | {kind: 1.0} for kind in study.table]
+    deep, shallow = load_candidates(study, 120), load_candidates(study)
+    assert shallow.pool.docids.shape[1] == 6
+    right, wrong = (
+        [r.docids.tolist() for r in table_rankings(study, found, tables, 1, 3)]
+        for found in (deep, shallow)
+    )
+    assert right != wrong
+    pd.testing.assert_frame_equal(
+        sweep_tables(study, tables, window=3), sweep_tables(study, tables, found=deep, window=3)
+    )
+    with pytest.raises(InputError, match="window = 3, but the candidates hold only 1 of 'ai_gene"):
+        sweep_tables(study, tables, found=shallow, window=3)
+    assert len(sweep_tables(study, tables, found=shallow, window=1)) == 6 * 3 * 3
 
 
 def test_tables_that_lack_a_type_are_refused(studies):

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rag_reliability.experiment.ranking import Candidates, load_candidates, low_tier
+from rag_reliability.experiment.ranking import (
+    Candidates,
+    load_candidates,
+    low_tier,
+    needed_depth,
+)
 from rag_reliability.experiment.scoring import adversarial_by_topic
 from rag_reliability.experiment.study import Study
 from rag_reliability.records import InputError, Ranking
@@ -26,17 +31,22 @@ def sweep_tables(
 ) -> pd.DataFrame:
     """Metrics of the source-aware system under every table, without another search.
 
-    tables: λ by source type, under names or in order. found: candidates to rank (default: the
-    study's own). window: rank window; None ranks the whole pool, which is exact.
+    tables: λ by source type, under names or in order. window: rank window; None ranks the whole
+    pool, which is exact. found: candidates to rank, at least ``window`` deep in each source type
+    (default: the study's own, as deep as that takes).
 
     Returns: columns table (name or number), qid, metric, value, as ``score_run`` gives them:
     precision@k, adv_share@k, low_tier_share@k. A thousand tables take a few hundredths of a
     second, where ranx would take minutes; a test holds the two equal.
 
-    Raises: InputError for a table that lacks a type of the corpus, or a λ outside (0, 1].
+    Raises: InputError for a table that lacks a type of the corpus, a λ outside (0, 1], or
+    candidates too shallow for the window.
     """
     study.need_topics()
-    found = load_candidates(study) if found is None else found
+    if found is None:
+        found = load_candidates(study, max(needed_depth(study), window or 0))
+    elif window is not None and study.config.index_kind == "flat":
+        _check_depth(found, window)
     named = tables if isinstance(tables, Mapping) else dict(enumerate(tables))
     k = min(study.config.k, len(found.corpus.documents))
     docids, _ = _docids(study, found, list(named.values()), k, window)
@@ -66,6 +76,21 @@ def _docids(
     unknown = study.config.unknown_prior
     priors = np.stack([prior_vector(table, types, unknown_prior=unknown) for table in tables])
     return rerank_tables(found.pool, priors, codes, found.corpus.docnos, k, window=window)
+
+
+def _check_depth(found: Candidates, window: int) -> None:
+    """Refuse a pool that may lack some of the ``window`` most similar documents."""
+    types, codes = np.unique(found.partition, return_inverse=True)
+    docids = found.pool.docids
+    own = np.where(docids < 0, -1, codes[docids])
+    for code, kind in enumerate(types.tolist()):
+        least = min(window, int((codes == code).sum()))
+        deep = int((own == code).sum(axis=1).min(initial=least))
+        if deep < least:
+            raise InputError(
+                f"window = {window}, but the candidates hold only {deep} of {kind!r}; "
+                f"load them at least {window} deep"
+            )
 
 
 def _marks(study: Study, found: Candidates) -> dict[str, np.ndarray]:
