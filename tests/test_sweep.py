@@ -17,10 +17,18 @@ from rag_reliability import cli
 from rag_reliability.files import cache_root
 from rag_reliability.records import InputError
 from rag_reliability.sweep.cluster import THREADS, connected, local_workers, slurm, slurm_options
-from rag_reliability.sweep.main import run_sweeps
-from rag_reliability.sweep.schedule import execute_all, ordered
+from rag_reliability.sweep.main import _listener, run_sweeps
+from rag_reliability.sweep.schedule import LOST, execute_all, ordered
 from rag_reliability.sweep.spec import read_sweep, read_sweeps
-from rag_reliability.sweep.work import TOKEN, Status, Task, package_digest, perform
+from rag_reliability.sweep.work import (
+    TOKEN,
+    Status,
+    Task,
+    package_digest,
+    perform,
+    read_status,
+    write_status,
+)
 
 from .conftest import ROOT
 from .fragile import begun, fragile, use_cache
@@ -245,6 +253,39 @@ def test_a_killed_workers_run_is_done_again_or_reported_and_never_lost(tmp_path,
     assert heard["always"].status == "failed"
     assert heard["always"].error == f"its worker died {begun(tasks[2])} times"
     assert 2 <= begun(tasks[2]) <= 3
+
+
+def test_a_lost_cluster_fails_what_is_left_and_keeps_what_was_done(tmp_path):
+    tasks = [task(name, tmp_path, deaths=0) for name in ("first", "second", "third")]
+    heard: dict[str, Status] = {}
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as made:
+
+        def each(task: Task, status: Status) -> None:
+            heard[task.run] = status
+            if status.status == "done":
+                made.close()
+
+        with connected(None, made.scheduler_address, None, lambda line: None) as client:
+            execute_all(client, tasks, fragile, begun, each)
+    told = {run: (status.status, status.error) for run, status in heard.items()}
+    assert told == {"first": ("done", ""), "second": ("failed", LOST), "third": ("failed", LOST)}
+
+
+def test_what_a_worker_finished_while_its_cluster_went_counts_as_done(tmp_path):
+    tasks = [task(name, tmp_path, deaths=0) for name in ("finished", "running", "waiting")]
+    known = {t.run: Status(t.run, "missing", attempts=1) for t in tasks}
+    for i, state in enumerate(("done", "running", "done")):
+        # The last one's record is that of an earlier sweep: it was not begun since.
+        record = Status(tasks[i].run, state, seconds=2.0, attempts=2 - (i == 2), host="node")
+        write_status(Path(tasks[i].folder), record)
+    listen = _listener(tmp_path, known, 3, lambda line: None)
+    for one in tasks:
+        listen(one, Status(one.run, "failed", LOST))
+    assert known["finished"] == Status("finished", "done", "", 2.0, 2, "node")
+    assert known["running"] == Status("running", "failed", LOST, 0.0, 2, "node")
+    assert known["waiting"] == Status("waiting", "failed", LOST, 0.0, 1, "node")
+    for one in tasks:
+        assert read_status(Path(one.folder), one.run) == known[one.run]
 
 
 def test_a_worker_that_sees_another_disk_or_package_is_refused(tmp_path):

@@ -38,12 +38,15 @@ def connected(
 ) -> Iterator[Client]:
     """A Dask client: of ``scheduler``'s address, else of the ``cluster`` section, else local.
 
+    Tracebacks that Dask logs of a scheduler that went away are kept back: the runs' records say it.
+
     Raises InputError: Dask is not installed, no such scheduler, more workers than processors.
     """
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise InputError("a sweep needs Dask: pip install 'rag-reliability[dask]'") from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     section = {"kind": "local"} if cluster is None else dict(cluster)
     if scheduler:
         with _existing(scheduler) as client:

@@ -76,7 +76,8 @@ def run_sweeps(
                     execute_all(client, tasks, perform, _begun, listener)
         finally:
             write_tables(base, sweeps, statuses)
-        _compare(root, base, where, say)
+        if any(status.status == "done" for status in statuses.values()):
+            _compare(root, base, where, say)
     return statuses
 
 
@@ -162,11 +163,14 @@ def _listener(
         nonlocal heard
         heard += 1
         folder = base / "runs" / task.run
-        if status.status == "failed" and read_status(folder, task.run) != status:
-            # The worker could not say so itself; how often it had begun is in its last record.
-            began = read_status(folder, task.run)
-            known = {**asdict(status), "attempts": began.attempts, "host": began.host}
-            status = write_status(folder, Status(**known))
+        told = read_status(folder, task.run)
+        if status.status == "failed" and told != status:
+            if told.status == "done" and told.attempts > statuses[task.run].attempts:
+                status = told  # it was done, but its worker or the cluster went before we heard
+            else:
+                # The worker could not say so itself; how often it had begun is in its last record.
+                known = {**asdict(status), "attempts": told.attempts, "host": told.host}
+                status = write_status(folder, Status(**known))
         statuses[task.run] = status
         what = f"{status.seconds:.1f} s" if status.status == "done" else f"failed: {status.error}"
         say(f"[{heard}/{total}] {task.run}: {what}")
