@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -272,12 +274,24 @@ def test_the_fastest_arithmetic_that_stays_near_is_chosen():
     assert fastest(speeds(float32=exact)) == "float32"
 
 
-def test_the_choice_is_measured_once_and_kept(tmp_path):
-    path = resolve("all-minilm-l6-v2").path
-    first = choose_arithmetic(path, cache=tmp_path)
-    (kept,) = (tmp_path / "arithmetic").iterdir()
+def test_the_choice_is_measured_once_and_kept_though_two_ask_at_once(tmp_path):
+    path, loaded, both = resolve("all-minilm-l6-v2").path, [], Barrier(2)
+
+    def load(path, arithmetic):
+        loaded.append(arithmetic)
+        return load_encoder(path, arithmetic=arithmetic)
+
+    def ask(_):
+        both.wait()
+        return chosen(path, load, cache=tmp_path)
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(ask, range(2))
+    assert one == other and len(loaded) == len(set(loaded))
+    (kept,) = (tmp_path / "arithmetic").glob("*.json")
     record = json.loads(kept.read_text())
-    assert record["arithmetic"] == first and record["measured"]["float32"]["min_cosine"] >= 0.9999
+    assert record == one and record["measured"]["float32"]["min_cosine"] >= 0.9999
+    assert choose_arithmetic(path, cache=tmp_path) == record["arithmetic"]
     assert ("bfloat16" in record["measured"]) == native_bfloat16()
 
     def no_measuring(*_):

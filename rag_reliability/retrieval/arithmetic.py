@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_reliability.files import atomic_write_text, cache_root, pretty_json
+from rag_reliability.files import atomic_write_text, cache_root, locked, pretty_json
 from rag_reliability.modelstore import resolve
 from rag_reliability.records import InputError
 
@@ -31,6 +31,7 @@ LEAST_COSINE = 0.99
 """How near to its float32 vector every text of the sample must stay."""
 _WORTH = 0.9  # a coarser arithmetic must take at most this share of float32's time
 _FORMAT = 1  # raise when what is measured changes
+_PATIENCE = 600.0  # seconds to wait for another process that measures; it takes a few
 
 _SENTENCES = (
     "Zinc lozenges may shorten a common cold by about a day if they are started early.",
@@ -97,19 +98,26 @@ def chosen(
 ) -> dict[str, Any]:
     """The fastest arithmetic that keeps every vector of the sample near float32's.
 
-    Measured on first use and kept in ``cache`` (default: ours) by machine, torch, threads and
-    weights. Returns a record: ``arithmetic``, ``machine``, and ``measured``, for each one tried
-    texts_per_second and min_cosine.
+    Measured on first use, by one process while others wait, and kept in ``cache`` (default: ours)
+    by machine, torch, threads and weights: whoever asks gets the one choice. Returns a record:
+    ``arithmetic``, ``machine``, and ``measured``, for each one tried texts_per_second and
+    min_cosine.
+
+    Raises: InputError where another process measures for ten minutes.
     """
     machine = _machine()
     key = hashlib.sha256(json.dumps([_FORMAT, machine, resolve(path).sha256]).encode())
     file = (cache or cache_root()) / "arithmetic" / f"{key.hexdigest()[:24]}.json"
     if (known := _read(file)) is not None:
         return known
-    tried = [a for a in ARITHMETICS if a != "bfloat16" or native_bfloat16()]
-    measured = _measured({a: load(path, a) for a in tried})
-    record = {"arithmetic": fastest(measured), "machine": machine, "measured": measured}
-    atomic_write_text(file, pretty_json(record))
+    busy = f"another process is measuring which arithmetic is fastest, for {file}"
+    with locked(file.with_suffix(".lock"), _PATIENCE, busy):
+        if (known := _read(file)) is not None:  # measured while this process waited
+            return known
+        tried = [a for a in ARITHMETICS if a != "bfloat16" or native_bfloat16()]
+        measured = _measured({a: load(path, a) for a in tried})
+        record = {"arithmetic": fastest(measured), "machine": machine, "measured": measured}
+        atomic_write_text(file, pretty_json(record))
     return record
 
 
