@@ -26,7 +26,7 @@ from rag_reliability.experiment.study import open_study
 from rag_reliability.experiment.table_sweeps import sweep_tables, table_rankings
 from rag_reliability.records import InputError
 from rag_reliability.reliability.priors import temper
-from rag_reliability.retrieval import milvus
+from rag_reliability.retrieval import milvus, milvus_server
 from rag_reliability.retrieval.index import PartitionedIndex
 
 from .conftest import ROOT
@@ -74,8 +74,8 @@ def equal(a, b):
 def test_milvus_gives_the_pool_of_the_flat_index(loaded, docs, depth, monkeypatch):
     """Ids and similarities to the last bit, ties and negative similarities among them."""
     _, labels, vectors = docs
-    monkeypatch.setattr(milvus, "_TOPICS", 3)
-    monkeypatch.setattr(milvus, "_BYTES", 16 * 4 * 50)
+    monkeypatch.setattr(milvus_server, "TOPICS", 3)
+    monkeypatch.setattr(milvus_server, "BYTES", 16 * 4 * 50)
     queries = np.concatenate([vectors[100:101], -vectors[100:101], vectors[:5]])
     want = PartitionedIndex.build(vectors, labels).search(queries, depth)
     assert (want.sims[np.isfinite(want.sims)] < 0).any() == (depth == 400)
@@ -92,7 +92,7 @@ def test_loading_again_writes_nothing_and_another_process_finds_it(lite, loaded,
 def test_a_broken_load_goes_on_and_doubles_nothing(lite, docs, monkeypatch):
     docnos, labels, vectors = docs
     index, calls = opened(lite, "broken"), []
-    write = index._client.upsert
+    write = index.collection.client.upsert
 
     def breaks(name, data):
         calls.append(len(data))
@@ -101,7 +101,7 @@ def test_a_broken_load_goes_on_and_doubles_nothing(lite, docs, monkeypatch):
             raise ConnectionError("cable")
         return write(name, data)
 
-    monkeypatch.setattr(index._client, "upsert", breaks)
+    monkeypatch.setattr(index.collection.client, "upsert", breaks)
     with pytest.raises(ConnectionError):
         index.load(*docs, shard=100)
     assert index.n_docs == 250
@@ -165,13 +165,22 @@ def test_no_server_is_one_line(lite, uri, match):
     one_line(error)
 
 
-def test_a_foreign_collection_is_refused(lite):
-    name = opened(lite, "foreign").name
-    client = opened(lite, "foreign")._client
-    client.drop_collection(name)
-    client.create_collection(name, dimension=16)
+def test_a_foreign_collection_is_refused_and_the_connection_closed(lite, monkeypatch):
+    from pymilvus import MilvusClient
+
+    own = opened(lite, "foreign")
+    own.collection.client.drop_collection(own.name)
+    own.collection.client.create_collection(own.name, dimension=16)
+    closed, close = [], MilvusClient.close
+
+    def closing(client):
+        closed.append(client)
+        close(client)
+
+    monkeypatch.setattr(MilvusClient, "close", closing)
     with pytest.raises(InputError, match="is not ours"):
         opened(lite, "foreign")
+    assert len(closed) == 1 and closed[0] is not own.collection.client
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):

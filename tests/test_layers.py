@@ -29,7 +29,7 @@ LEAVES = {
 }
 OWNERS = {
     "faiss": "retrieval/engines.py",
-    "pymilvus": "retrieval/milvus.py",
+    "pymilvus": "retrieval/milvus_server.py",
     "ranx": "evaluation/ranking.py",
     "sentence_transformers": "retrieval/encode.py",
 }
