@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ from rag_reliability.files import (
     cache_root,
     canonical_json,
     copy_tree,
+    discard,
     locked,
     pretty_json,
     replace_tree,
@@ -123,17 +124,21 @@ class Store:
 
     def knows(self, name: str, key: str) -> bool:
         """Whether the cache says that a stage was computed under ``key``; no file is checked."""
-        record = _read_record(self._entry(name, key) / "stage.json")
-        return record is not None and record.get("key") == key
+        entry = self._entry(name, key)
+        record = _read_record(entry / "stage.json")
+        known = record is not None and record.get("key") == key
+        if known:
+            _mark_used(entry)
+        return known
 
     def forget(self, name: str, key: str) -> None:
         """Drop one stage from the cache, so that it is computed anew when next asked for."""
-        shutil.rmtree(self._entry(name, key), ignore_errors=True)
+        discard(self._entry(name, key))
 
     def clear_cache(self) -> None:
         """Forget every cached stage, of all runs, so that each is computed anew when next asked."""
         for record in self.cache.glob("[!.]*/stage.json"):
-            shutil.rmtree(record.parent, ignore_errors=True)
+            discard(record.parent)
 
     def stage(
         self,
@@ -160,10 +165,11 @@ class Store:
             status: Status = "built"
             if record is None:
                 record = self._build(name, key, outputs, build, dict(meta or {}), entry)
-            elif self.holds(name, key) and self.sidecar(name)["outputs"] == record["outputs"]:
-                status = "reused"
             else:
-                status = "restored"
+                _mark_used(entry)
+                same = self.holds(name, key)
+                same = same and self.sidecar(name)["outputs"] == record["outputs"]
+                status = "reused" if same else "restored"
             if status != "reused":
                 self._publish(name, entry, record)
         self._made.add(key)
@@ -198,7 +204,7 @@ class Store:
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
             }
             atomic_write_text(scratch / "stage.json", pretty_json(record))
-            shutil.rmtree(entry, ignore_errors=True)
+            discard(entry)
             scratch.rename(entry)
         return record
 
@@ -262,8 +268,14 @@ def _cached(entry: Path, key: str, outputs: Sequence[str]) -> dict[str, Any] | N
         and tree_matches(entry / "files", record["outputs"])
     ):
         return record
-    shutil.rmtree(entry, ignore_errors=True)
+    discard(entry)
     return None
+
+
+def _mark_used(entry: Path) -> None:
+    """Its folder's time says when an artefact was last used, which is what pruning goes by."""
+    with suppress(OSError):  # a cache that is shared may be another's to write
+        os.utime(entry)
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from rag_reliability import __version__
 from rag_reliability.commands import (
+    cache,
     compare,
     corpus,
     export,
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
         scale,
         export,
         ingest,
+        cache,
     ):
         module.add(commands)
     return parser

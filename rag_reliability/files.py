@@ -148,6 +148,20 @@ def replace_tree(new: Path, target: Path, old: Path) -> None:
     new.replace(target)
 
 
+def discard(path: Path) -> None:
+    """Remove a folder that others may read: renamed first, so that nobody finds half of it.
+
+    Raises InputError where it cannot be removed.
+    """
+    gone = path.with_name(f".{path.name.removeprefix('.')}.{uuid4().hex[:8]}.scratch")
+    with write_errors(path):
+        try:
+            path.rename(gone)
+        except FileNotFoundError:
+            return
+    shutil.rmtree(gone, ignore_errors=True)  # what is left of it is swept away as a scratch folder
+
+
 @contextmanager
 def locked(
     path: Path, timeout: float, message: str, waiting: Callable[[], None] | None = None

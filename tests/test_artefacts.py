@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_reliability import artefacts
+from rag_reliability import artefacts, cache
 from rag_reliability.artefacts import (
     Store,
     atomic_write_bytes,
@@ -24,6 +24,8 @@ from rag_reliability.artefacts import (
     sha256_tree,
     stage_key,
 )
+from rag_reliability.cli import main
+from rag_reliability.files import locked
 from rag_reliability.records import InputError
 
 META = {"inputs": {"k": 5}}
@@ -505,6 +507,100 @@ def test_a_stage_that_another_keeps_too_long_is_refused(store):
         (folder / "x").write_text("x")
 
     assert store.stage("s", "k", ["x"], build).status == "built"
+
+
+# ---- making it smaller ---------------------------------------------------------------------
+
+DAY = 86_400
+
+
+def aged(store: Store, days: float, key: str = "k" * 64) -> Path:
+    """The cached entry of a stage, last used so many days ago."""
+    entry = store.cache / f"index-{key[:16]}"
+    then = time.time() - days * DAY
+    os.utime(entry, (then, then))
+    return entry
+
+
+def test_a_use_is_recorded_and_what_is_used_is_not_pruned(store, tmp_path):
+    run(store, Builder())
+    for used in (
+        lambda: run(store, Builder()),  # reused
+        lambda: run(Store(tmp_path / "other", tmp_path / "cache"), Builder()),  # restored
+        lambda: store.knows("index", "k" * 64),
+    ):
+        entry = aged(store, 40)
+        (found,) = cache.artefacts(tmp_path / "cache")
+        assert (found.stage, found.size) == ("index", len("one" * 4) + record_size(entry))
+        assert found.used == pytest.approx(40, abs=0.01)
+        used()
+        assert cache.artefacts(tmp_path / "cache")[0].used < 0.01
+        assert cache.prune(30, tmp_path / "cache") == ([], 0) and entry.exists()
+
+
+def record_size(entry: Path) -> int:
+    return (entry / "stage.json").stat().st_size
+
+
+def test_pruning_takes_what_is_old_enough_and_nothing_of_the_last_hour(store, tmp_path):
+    keys = {days: key_of(days=days) for days in (40, 20, 0.05, 0.03)}
+    for key in keys.values():
+        run(store, Builder(), key)
+    entries = {days: aged(store, days, key) for days, key in keys.items()}
+
+    def left_after(days: float) -> list[float]:
+        cache.prune(days, tmp_path / "cache")
+        return [age for age, entry in entries.items() if entry.exists()]
+
+    assert left_after(30) == [20, 0.05, 0.03]
+    assert left_after(0) == [0.03]  # 43 minutes
+    assert not leftovers(store.cache)
+    assert run(store, Builder(), keys[40]) == "built"
+    for days in (-1, float("nan")):
+        with pytest.raises(InputError, match=r"--prune .* expected a number of days >= 0"):
+            cache.prune(days, tmp_path / "cache")
+
+
+def test_pruning_leaves_what_a_run_holds_and_sweeps_up_after_killed_ones(store, tmp_path):
+    run(store, Builder())
+    entry = aged(store, 40)
+    for name in ("index-" + "k" * 16, "rank-" + "r" * 16):  # one being built, one left behind
+        scratch = store.cache / f".{name}.0123abcd.scratch"
+        scratch.mkdir()
+        os.utime(scratch, (0, 0))
+    with locked(store.cache / "locks" / f"{entry.name}.lock", 1.0, "held"):
+        removed, held = cache.prune(30, tmp_path / "cache")
+    assert [found.path.name for found in removed] == [f".rank-{'r' * 16}.0123abcd.scratch"]
+    assert held == 2 and entry.exists()
+    assert len(cache.prune(30, tmp_path / "cache")[0]) == 2 and not leftovers(store.cache)
+
+
+def test_the_command_shows_and_prunes(store, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RAG_RELIABILITY_CACHE", str(tmp_path / "cache"))
+    for key in ("k" * 64, key_of(k=7)):
+        run(store, Builder("x" * 2_500_000), key)
+    aged(store, 40)
+    assert main(["cache"]) == 0
+    cells = capsys.readouterr().out.splitlines()[2].split()
+    assert cells == ["index", "2", "20.0", "MB", "10.0", "MB", "0", "0", "10.0", "MB"]
+    assert main(["cache", "--prune", "30"]) == 0
+    assert "removed: 1 artefacts, 10.0 MB; kept because in use: 0" in capsys.readouterr().out
+    assert main(["cache", "--all"]) == 0
+    assert "removed: 0 artefacts" in capsys.readouterr().out  # made within the hour
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0"),
+        (1, "0.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (2 * 10**15, "2000.0 TB"),
+    ],
+)
+def test_sizes_are_in_decimal_units(size, text):
+    assert cache.size_text(size) == text
 
 
 # ---- where the cache is --------------------------------------------------------------------

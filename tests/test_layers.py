@@ -19,7 +19,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rag_reliability"
 
-GROUND = {"records", "config", "text", "files", "language", "modelstore", "artefacts"}
+GROUND = {"records", "config", "text", "files", "language", "modelstore", "artefacts", "cache"}
 STAGES = {"datasets", "retrieval", "reliability", "generation", "evaluation", "reporting"}
 OUTSIDE = {"runner", "cli", "commands", "integrations", "sweep", "explorer", "scale"}
 TOP = {"experiment"} | OUTSIDE
