@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from counter_claims import input_table
 
 from rag_reliability.evaluation.alignment import (
     TextVectors,
@@ -30,8 +31,7 @@ class Signals:
     """All signals of a claim, a passage and a question (which may be empty)."""
 
     def __init__(self, encoder: Any, vectors: TextVectors, background: Iterable[str]) -> None:
-        table = encoder._transformer.auto_model.embeddings.word_embeddings.weight.detach().numpy()
-        self.table = table / np.linalg.norm(table, axis=1, keepdims=True)
+        self.table = input_table(encoder)
         self.ids = encoder._tokenizer.convert_tokens_to_ids
         self.encoder, self.vectors = encoder, vectors
         texts = [set(_stems(t)) for t in background]

@@ -64,17 +64,24 @@ def _word(text: str, near: Mapping[str, Sequence[str]], rng: np.random.Generator
     return text[: at.start()] + str(rng.choice(near[at[0].lower()])) + text[at.end() :]
 
 
+def input_table(encoder: Any) -> np.ndarray:
+    """Vectors of an encoder's vocabulary before any context, unit norm, (n_words, dim)."""
+    # read by the library, the model stands inside a module of the library's
+    model = getattr(encoder._transformer, "auto_model", encoder._transformer)
+    table = model.get_input_embeddings().weight.detach().numpy()
+    return table / np.linalg.norm(table, axis=1, keepdims=True)
+
+
 def neighbours(encoder: Any, claims: Sequence[str]) -> dict[str, list[str]]:
     """For each content word of the claims, words 11 to 40 by nearness in the encoder's input table.
 
     The nearest ten are left out as likely synonyms or inflections, and so is any word that starts
     with the same four letters.
     """
-    table = encoder._transformer.auto_model.embeddings.word_embeddings.weight.detach().numpy()
+    table = input_table(encoder)
     vocabulary = encoder._tokenizer.get_vocab()
     names = [w for w in sorted(vocabulary) if _WORD.fullmatch(w) and content_words(w)]
     rows = table[[vocabulary[w] for w in names]]
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     place = {w: i for i, w in enumerate(names)}
     asked = sorted({w for c in claims for w in _WORD.findall(c.lower()) if w in place})
     order = np.argsort(-(rows[[place[w] for w in asked]] @ rows.T), axis=1, kind="stable")
