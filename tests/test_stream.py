@@ -15,7 +15,7 @@ import pytest
 from rag_reliability.modelstore import resolve
 from rag_reliability.records import InputError
 from rag_reliability.retrieval.encode import load_encoder
-from rag_reliability.retrieval.stream import encode_to
+from rag_reliability.retrieval.stream import encode_to, forget
 
 TEXTS = [f"Text {i} says that {i % 7} of {i} people slept well." for i in range(40)]
 TEXTS[33] = TEXTS[2]
@@ -39,7 +39,7 @@ def test_the_file_holds_what_encode_gives(encoder, whole):
     assert vectors.shape == (40, 384) and vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)
     np.testing.assert_array_equal(vectors[33], vectors[2])  # of different blocks
-    assert [p.name for p in whole.parent.iterdir()] == ["vectors.npy"]
+    assert {p.name for p in whole.parent.iterdir()} == {"vectors.npy", "vectors.npy.json"}
 
 
 PROGRAM = """
@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(encoder, whole, tmp_pat
     child.send_signal(signal.SIGKILL)
     child.wait()
     assert not path.exists()
-    assert json.loads((tmp_path / "vectors.npy.partial.json").read_text())["rows"] == 24
+    assert json.loads((tmp_path / "vectors.npy.json").read_text())["rows"] == 24
     with begun.open("ab") as file:
         file.write(b"half a row")
 
@@ -89,6 +89,20 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(encoder, whole, tmp_pat
     assert read == TEXTS[24:]
     assert path.read_bytes() == whole.read_bytes()
     assert not begun.exists()
+    # Finished, and killed before anybody took the file: found again, under either of its names.
+    encode_to(path, iter(TEXTS), Counting(), block=8, about="test")
+    path.replace(begun)
+    encode_to(path, iter(TEXTS), Counting(), block=8, about="test")
+    assert read == TEXTS[24:] and path.read_bytes() == whole.read_bytes()
+    for other in (TEXTS[::-1], TEXTS[:8], [*TEXTS, "one more"]):
+        with pytest.raises(InputError, match=r"vectors\.npy: was begun with other texts"):
+            encode_to(path, other, Counting(), block=8, about="test")
+    assert path.read_bytes() == whole.read_bytes()
+    path.write_bytes(whole.read_bytes()[:-1])  # rows that are not there count for nothing
+    encode_to(path, iter(TEXTS), Counting(), block=8, about="test")
+    assert read == TEXTS[24:] + TEXTS and path.read_bytes() == whole.read_bytes()
+    forget(path)
+    assert not list(tmp_path.glob("vectors.npy")) + list(tmp_path.glob("*.json"))
 
 
 def broken_off(path, encoder, texts=TEXTS):

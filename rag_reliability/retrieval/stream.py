@@ -70,10 +70,11 @@ def encode_to(
     """Vectors of ``texts`` in the file ``path``; returns it, memory-mapped, float32 (n, dim).
 
     Memory holds one block of texts and vectors, whatever the number of texts. Rows are written
-    beside ``path`` under another name, and a small file says how many are whole. A run that was
-    killed goes on from there when it is called again with the same texts, and the bytes are those
-    of a run that was not. ``about`` names what else the vectors depend on (model, arithmetic):
-    work begun under another name is thrown away. One process at a time.
+    beside ``path`` under another name, and a small file, ``path`` with .json, says how many are
+    whole. A run that was killed goes on from there when it is called again with the same texts, and
+    the bytes are those of a run that was not; a finished file is found again, and nothing encoded,
+    until ``forget`` drops that record. ``about`` names what else the vectors depend on (model,
+    arithmetic): work begun under another name is thrown away. One process at a time.
 
     total: number of texts, for the progress bar alone. Raises InputError for a text that cannot
     be encoded, for work that was begun with other texts, and for a full disk.
@@ -88,7 +89,7 @@ def encode_to(
                 if n == work.done:
                     work.check(n, rows.chain)
                 continue
-            if begin < work.done:  # all was written, and now there are more texts
+            if begin < work.done or work.whole:  # all was written, and now there are more texts
                 raise work.other_texts()
             work.write(file, begin, _vectors(encoder, chunk, begin), repeats)
             work.note(file, n, rows.chain)
@@ -98,30 +99,48 @@ def encode_to(
     return np.load(path, mmap_mode="r" if n else None)
 
 
+def forget(path: Path) -> None:
+    """Drop the record by which ``encode_to`` would find what it wrote to ``path``, and the file."""
+    _state(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def _state(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
 class _Work:
-    """The unfinished file: a .npy header, then whole rows; beside it how many, and of what."""
+    """The file, first under another name: a .npy header, then whole rows; and its record.
+
+    The record says how many rows there are, of what, and whether these are all.
+    """
 
     def __init__(self, path: Path, about: str, dim: int) -> None:
         self.path, self.about, self.dim = path, about, dim
         self.partial = path.with_name(f"{path.name}.partial")
-        self.state = path.with_name(f"{path.name}.partial.json")
-        self.done, self.chain = self._begun()
+        self.state = _state(path)
         self._head_size = len(self._header(0))
+        self.file, self.done, self.chain = self._begun()
+        self.whole = self.file == path
 
-    def _begun(self) -> tuple[int, str]:
+    def _begun(self) -> tuple[Path, int, str]:
+        """The file to go on with, its whole rows, and the hash over their texts."""
         try:
             state = json.loads(self.state.read_text(encoding="utf-8"))
-            whole = state["about"] == self.about and self.partial.is_file()
-            return (int(state["rows"]), str(state["chain"])) if whole else (0, "")
+            file = self.path if state["whole"] and not self.partial.exists() else self.partial
+            rows, chain = int(state["rows"]), str(state["chain"])
+            if state["about"] == self.about and file.stat().st_size >= self._at(rows):
+                return file, rows, chain
         except (OSError, ValueError, KeyError, TypeError):
-            return 0, ""
+            pass
+        return self.partial, 0, ""
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """The file, cut back to its whole rows."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.partial.open("r+b" if self.done else "w+b") as file:
-            if not self.done:
+        with self.file.open("r+b" if self.done or self.whole else "w+b") as file:
+            if not self.done and not self.whole:
                 self.state.unlink(missing_ok=True)
                 file.write(self._header(0))
             file.truncate(self._at(self.done))
@@ -134,7 +153,7 @@ class _Work:
 
     def other_texts(self) -> InputError:
         """What to raise where the rows that are there are not of these texts."""
-        return InputError(f"{self.partial}: was begun with other texts; remove it to start anew")
+        return InputError(f"{self.file}: was begun with other texts; remove it to start anew")
 
     def write(
         self, file: BinaryIO, begin: int, vectors: np.ndarray, repeats: list[tuple[int, int]]
@@ -151,17 +170,22 @@ class _Work:
         file.flush()
         os.fsync(file.fileno())
         self.done, self.chain = n, chain
-        state = {"about": self.about, "rows": n, "chain": chain}
+        self._record(whole=False)
+
+    def _record(self, *, whole: bool) -> None:
+        state = {"about": self.about, "rows": self.done, "chain": self.chain, "whole": whole}
         atomic_write_text(self.state, json.dumps(state) + "\n")
 
     def finish(self, file: BinaryIO, n: int) -> None:
         """The header with its number of rows, and the file under its own name."""
+        if self.whole:
+            return
         file.seek(0)
         file.write(self._header(n))
         file.flush()
         os.fsync(file.fileno())
+        self._record(whole=True)  # before it has its name: whichever of the two is there, counts
         self.partial.replace(self.path)
-        self.state.unlink(missing_ok=True)
 
     def _at(self, row: int) -> int:
         return self._head_size + row * self.dim * 4
