@@ -1,4 +1,5 @@
 import json
+import socket
 import subprocess
 import sys
 
@@ -26,6 +27,28 @@ def in_the_project(monkeypatch):
         (["run", "-p", "arms", "plain,magic"], "arms: unknown 'magic'"),
         (["run", "-p", "answer_systems", "best"], "answer_systems: unknown 'best'"),
         (["run", "-p", "generator", "no/such-model"], "no/such-model"),
+        (["run", "-p", "testbed", "reports/nowhere"], "testbed: reports/nowhere: no such folder"),
+        (["run", "-p", "testbed", "docs"], "docs: holds neither documents.jsonl nor corpus.jsonl"),
+        (
+            ["run", "-p", "labelled_pairs", "nowhere.jsonl"],
+            "labelled_pairs: nowhere.jsonl: no such",
+        ),
+        (["run", "-p", "labelled_pairs", "README.md"], "README.md:1: "),
+        (["run", "-p", "threat_rules", "magic"], "threat_rules: unknown 'magic'; known: "),
+        (["run", "-p", "stance_model", "no/such-model"], "no/such-model"),
+        (["run", "-p", "backend", "milvus"], "backend = milvus needs milvus_uri"),
+        *(
+            (
+                ["run", "-p", "backend", "milvus", "-p", "milvus_uri", uri],
+                f"milvus_uri '{uri}': {why}",
+            )
+            for uri, why in (
+                ("docs.sqlite", "expected http(s)://host:port or a file *.db"),
+                ("nowhere/docs.db", "no such folder: "),
+                ("http://127.0.0.1:9", "no server answers there: "),
+                ("http://127.0.0.1:nine", "no server answers there: "),
+            )
+        ),
         (["search", "x", "--system", "magic"], "unknown system 'magic'"),
         (["search", "   "], "the question is empty"),
         *(
@@ -50,6 +73,15 @@ def test_bad_input_is_one_line_and_status_2(argv, says, capsys):
     assert len(err) == 1
     assert says in err[0]
     assert err[0].startswith("rag-reliability: ")
+
+
+def test_a_milvus_that_takes_connections_or_a_file_in_a_folder_is_not_refused(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for uri in (f"http://127.0.0.1:{server.getsockname()[1]}", str(tmp_path / "docs.db")):
+            given = {"backend": "milvus", "milvus_uri": uri, "testbed": "reports/nowhere"}
+            argv = [word for name, value in given.items() for word in ("-p", name, value)]
+            assert main(["run", *argv]) == 2
+            assert "testbed: reports/nowhere" in capsys.readouterr().err  # looked at after it
 
 
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["search"], ["run", "-p", "k"]])

@@ -11,6 +11,7 @@ from rag_reliability.records import InputError
 PAPER = "configs/paper.yaml"
 PAPER_RUN = "reports/paper"
 OWN = "configs/study.yaml"
+_PATHS = ("corpus", "priors", "testbed", "labelled_pairs", "languages")
 
 
 def config_command(commands: Any, name: str, run: Any, help_text: str) -> argparse.ArgumentParser:
@@ -55,9 +56,7 @@ def parameters(args: argparse.Namespace) -> dict[str, Any]:
         words = ExperimentConfig.model_fields[name].annotation in (str, str | None)
         if words and value is not None and not isinstance(value, str):
             value = text
-        values[name] = (
-            here(value) if name in ("corpus", "priors", "testbed", "languages") else value
-        )
+        values[name] = here(value) if name in _PATHS else value
     return values
 
 

@@ -109,7 +109,8 @@ def _checked(sweeps: Sequence[Sweep], out: str) -> dict[str, Study]:
 
 _LOOKED_AT = (
     *("corpus", "priors", "spread", "unknown_prior", "encoder", "generator"),
-    *("language", "languages", "answer_systems", "arms"),
+    *("language", "languages", "answer_systems", "arms", "threat_rules", "stance_model"),
+    *("testbed", "labelled_pairs", "backend", "milvus_uri"),
 )
 
 
