@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 from rag_reliability.config import load_config
+from rag_reliability.experiment import encoding
 from rag_reliability.experiment import ranking as ranking_stages
 from rag_reliability.experiment.backends import index_settings
 from rag_reliability.experiment.exploring import Session
 from rag_reliability.experiment.interactive import find
 from rag_reliability.experiment.ranking import (
     System,
+    index_stage,
     load_candidates,
     ranked,
     similarity_system,
@@ -27,6 +29,7 @@ from rag_reliability.experiment.table_sweeps import sweep_tables, table_rankings
 from rag_reliability.records import InputError
 from rag_reliability.reliability.priors import temper
 from rag_reliability.retrieval import milvus, milvus_server
+from rag_reliability.retrieval.encode import SentenceTransformerEncoder
 from rag_reliability.retrieval.index import PartitionedIndex
 
 from .conftest import ROOT
@@ -221,6 +224,34 @@ def test_a_study_searches_in_milvus(studies, lite, monkeypatch):
 
     monkeypatch.setattr(PartitionedIndex, "load", unread)
     assert Session(there).bench(query=query).documents == explored
+
+
+def test_another_kind_of_index_encodes_nothing_anew(studies, monkeypatch):
+    flat = index_stage(studies())
+    read, encode = [], SentenceTransformerEncoder.encode
+
+    def counting(encoder, texts, **how):
+        read.extend(texts)
+        return encode(encoder, texts, **how)
+
+    monkeypatch.setattr(SentenceTransformerEncoder, "encode", counting)
+    study = studies("e", index_kind="ivf")
+    ivf = index_stage(study)
+    assert read == [topic.query for topic in study.corpus.topics]
+    names = {path.relative_to(flat) for path in flat.rglob("*")}
+    assert names == {path.relative_to(ivf) for path in ivf.rglob("*")}
+    for name in ("doc_vecs.npy", "query_vecs.npy", "part-0.npy"):
+        assert (ivf / name).read_bytes() == (flat / name).read_bytes()
+    assert not list((study.store.cache / "vectors").glob("*.npy*"))  # nothing is left at work
+
+    # Stopped when all is encoded, and nothing recorded yet.
+    coarse, stopped = studies("f", encoder_dtype="bfloat16"), len(read)
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(encoding, "_link", lambda *_: 1 / 0)
+        index_stage(coarse)
+    assert len(read) - stopped == len(study.corpus.documents)
+    index_stage(coarse)
+    assert read[stopped + len(study.corpus.documents) :] == read[:stopped]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_reliability import modelstore
-from rag_reliability.artefacts import stage_key
+from rag_reliability.artefacts import Store, stage_key
 from rag_reliability.experiment.study import Study, source_files
 from rag_reliability.files import locked
 
@@ -23,6 +25,13 @@ ENCODING = (
     "text.py",  # which characters of a text are read
 )
 """Sources that vectors depend on."""
+READING = (
+    "records.py",
+    *(f"datasets/{name}.py" for name in ("read", "beir", "lines", "schema", "trec")),
+)
+"""Sources that the texts of a corpus depend on."""
+ENCODERS = ("torch", "transformers", "sentence-transformers")
+"""Libraries that compute vectors."""
 
 
 def settled(model: Path, dtype: str) -> Arithmetic:
@@ -53,25 +62,46 @@ def study_encoder(study: Study) -> SentenceTransformerEncoder:
 def write_vectors(study: Study, path: Path, encoder: SentenceTransformerEncoder) -> np.ndarray:
     """The documents' vectors in the file ``path``, float32 (n_docs, dim), memory-mapped.
 
-    They are written in the cache first and moved when whole, so that a run that was killed goes
-    on where it stopped.
+    They are a stage of their own in the cache: another kind of index over them encodes nothing
+    anew. They stay in the work folder until the stage is recorded, so that a run that was killed,
+    at whatever moment, goes on where it stopped.
     """
-    from rag_reliability.retrieval.stream import encode_to
+    from rag_reliability.retrieval.stream import encode_to, forget
 
-    made_from = [study.corpus_digest, study.model_sha(study.config.encoder), encoder.arithmetic]
-    key = stage_key("vectors", {"from": made_from}, source_files(ENCODING))[:16]
-    work = study.store.cache / "vectors" / f"{key}.npy"
+    made_from = {
+        "corpus": study.corpus_digest,
+        "encoder": study.model_sha(study.config.encoder),
+        "encoder_dtype": encoder.arithmetic,
+        "libraries": {name: version(name) for name in ENCODERS},
+    }
+    key = stage_key("vectors", made_from, source_files((*ENCODING, *READING)))
+    work = study.store.cache / "vectors" / f"{key[:16]}.npy"
     busy = f"another run is encoding this corpus into {work}"
-    documents = study.corpus.documents
-    with locked(work.with_suffix(".lock"), study.store.wait, busy):
-        encode_to(
-            work,
-            (document.content for document in documents),
-            encoder,
-            total=len(documents),
-            about=key,
-            progress=True,
+    documents, store = study.corpus.documents, study.store
+
+    def build(folder: Path) -> None:
+        texts = (document.content for document in documents)
+        encode_to(work, texts, encoder, total=len(documents), about=key, progress=True)
+        _link(work, folder / path.name)
+
+    with locked(work.with_suffix(".lock"), store.wait, busy):
+        own = Store(
+            path.with_suffix(".stage"),
+            store.cache.parent,
+            fresh=store.fresh,
+            say=store.say,
+            wait=store.wait,
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(work, path)
+        own.stage("vectors", key, (path.name,), build, meta={"inputs": made_from})
+        forget(work)
+    (own.run_dir / path.name).replace(path)
+    shutil.rmtree(own.run_dir)
     return np.load(path, mmap_mode="r")
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file, or a copy where the file system has none."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -12,7 +12,9 @@ import numpy as np
 from rag_reliability.datasets.trec import read_run, write_run
 from rag_reliability.experiment.backends import index_settings, open_backend
 from rag_reliability.experiment.encoding import (
+    ENCODERS,
     ENCODING,
+    READING,
     arithmetic,
     study_encoder,
     write_vectors,
@@ -96,11 +98,10 @@ def index_stage(study: Study) -> Path:
             "index": index_settings(study.config),
         },
         code=(
-            *(*ENCODING, "retrieval/index.py", "retrieval/index_files.py"),
-            *("retrieval/engines.py", "retrieval/vectors.py", "records.py"),
-            *(f"datasets/{name}.py" for name in ("read", "beir", "lines", "schema", "trec")),
+            *(*ENCODING, *READING, "retrieval/index.py", "retrieval/index_files.py"),
+            *("retrieval/engines.py", "retrieval/vectors.py"),
         ),
-        libraries=("faiss-cpu", "torch", "sentence-transformers"),
+        libraries=("faiss-cpu", *ENCODERS),
         outputs=("index",),
         build=build,
     )
