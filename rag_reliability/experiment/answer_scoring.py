@@ -28,7 +28,7 @@ from rag_reliability.experiment.answering import (
     read_answers,
     stance_stage,
 )
-from rag_reliability.experiment.encoding import ENCODING
+from rag_reliability.experiment.encoding import ENCODERS, ENCODING
 from rag_reliability.experiment.scoring import save_tidy
 from rag_reliability.experiment.study import Study
 from rag_reliability.files import sha256_file
@@ -143,11 +143,10 @@ def answer_scores_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         code=(
             "evaluation",
             *ENCODING,
-            "text.py",
             "records.py",
             "experiment/answer_scoring.py",
         ),
-        libraries=("torch", "sentence-transformers", "sentencex"),
+        libraries=(*ENCODERS, "sentencex"),
         outputs=outputs,
         build=build,
     )

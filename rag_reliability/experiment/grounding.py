@@ -22,6 +22,7 @@ from rag_reliability.evaluation.pairs import Pair, pair_of, score_pairs
 from rag_reliability.evaluation.spans import SpanFinder, vector_span
 from rag_reliability.evaluation.support import ABSTAINED, BANDS, Bands, PairScorer, Thresholds
 from rag_reliability.experiment.answer_scoring import GROUNDING, SCORER_ENCODER
+from rag_reliability.experiment.encoding import ENCODING
 from rag_reliability.experiment.study import project_root, source_files
 from rag_reliability.files import locked, sha256_file, write_errors
 from rag_reliability.records import InputError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 CHUNK_LINES, CHUNK_CHARACTERS = 256, 400_000
 """What is read, scored and written together: it bounds the memory whatever the file's length."""
-_CODE = ("evaluation", "generation", "retrieval/encode.py", "text.py", "experiment/grounding.py")
+_CODE = ("evaluation", "generation", *ENCODING, "experiment/grounding.py")
 CAPACITY = 256 * 2**20
 """Bytes of passage vectors that are kept, since passages come again."""
 

@@ -15,6 +15,7 @@ from rag_reliability.evaluation.pairs import Pair, PairScore, score_pairs
 from rag_reliability.evaluation.resampling import clustered
 from rag_reliability.experiment.answer_scoring import GROUNDING, SCORER_ENCODER, Scorer, load_scorer
 from rag_reliability.experiment.answering import read_answers
+from rag_reliability.experiment.encoding import ENCODERS, ENCODING
 from rag_reliability.experiment.grounding import chunks
 from rag_reliability.experiment.labelled import PUBLIC, labelled_pairs, sample, unlabelled
 from rag_reliability.experiment.study import Study
@@ -69,12 +70,11 @@ def grounding_check_stage(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         },
         code=(
             "evaluation",
-            "retrieval/encode.py",
-            "text.py",
+            *ENCODING,
             "experiment/grounding_check.py",
             "experiment/labelled.py",
         ),
-        libraries=("torch", "sentence-transformers", "sentencex"),
+        libraries=(*ENCODERS, "sentencex"),
         outputs=(MEASURES, CURVES),
         build=build,
     )
