@@ -304,6 +304,7 @@ def test_labels_and_directions() -> None:
     assert metric_label("adv_share@5", arrow=True) == "Adversarial share@5 ↓"
     assert metric_label("precision") == "P@k"
     assert metric_label("my_metric@3") == "my metric@3"
+    assert metric_label("suppressible_true_count@5") == "True documents suppressible@5"
     assert system_label("source_aware_3k") == "Source-aware (3k window)"
     assert higher_is_better("ndcg@5") and not higher_is_better("stance_error")
     assert in_order(["b", "source_aware", "similarity"], SYSTEMS) == [

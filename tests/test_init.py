@@ -15,6 +15,7 @@ from rag_reliability.cli import main
 from rag_reliability.config import load_config
 from rag_reliability.datasets.check import summarise
 from rag_reliability.datasets.read import read_corpus
+from rag_reliability.experiment.init import WEIGHTS
 from rag_reliability.experiment.study import open_study
 from rag_reliability.files import shipped
 from rag_reliability.reliability.priors import load_priors
@@ -40,7 +41,9 @@ def test_what_is_laid_out_is_whole(laid):
     assert config.corpus == "corpus/mine" and config.folds <= len(corpus.topics)
     notebooks = {p.stem for p in (laid / "notebooks").glob("*.ipynb")}
     assert notebooks >= {*NOTEBOOKS, "explore"}
-    assert "rag-reliability run --config configs/study.yaml" in (laid / "README.md").read_text()
+    readme = (laid / "README.md").read_text()
+    assert "rag-reliability run --config configs/study.yaml" in readme
+    assert f"pip install {WEIGHTS}" in readme and f"requirements {config.generator})" in WEIGHTS
 
 
 def test_its_notebooks_ask_for_its_config(laid):

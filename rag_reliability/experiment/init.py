@@ -11,6 +11,7 @@ from rag_reliability.records import InputError
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "template"
 CONFIG, OUT = "configs/study.yaml", "reports/mine"
+WEIGHTS = "$(python -m rag_reliability.modelstore requirements qwen2.5-coder-0.5b-instruct)"
 _TAXONOMY = """
 # A taxonomy of your own: rename the types above in every spread, then say how they are called,
 # drawn and told to the model, which spread says what is low tier, and whom adversaries claim to be.
@@ -46,6 +47,7 @@ def lay_out(folder: str | Path) -> str:
         f"next: cd {target}\n"
         "      rag-reliability validate corpus/mine\n"
         '      rag-reliability search "Can coffee grounds be composted?"\n'
+        f"      pip install {WEIGHTS}\n"
         f"      rag-reliability run --config {CONFIG} --out {OUT}"
     )
 

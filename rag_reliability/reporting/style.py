@@ -74,6 +74,9 @@ METRICS: Mapping[str, tuple[str, bool]] = {
     "shift": ("Shift toward the truth", True),
 }
 
+# Neither better nor worse when higher.
+_COUNTS: Mapping[str, str] = {"suppressible_true_count": "True documents suppressible@{k}"}
+
 
 class Look(NamedTuple):
     """Colour (Okabe-Ito), marker and line style of one series; distinct in greyscale too."""
@@ -173,7 +176,7 @@ def metric_label(name: str, *, arrow: bool = False) -> str:
     """
     base, _, cutoff = name.partition("@")
     if base not in METRICS:
-        return name.replace("_", " ")
+        return _COUNTS[base].format(k=cutoff) if base in _COUNTS else name.replace("_", " ")
     label = METRICS[base][0].format(k=cutoff or "k")
     return f"{label} {'↑' if METRICS[base][1] else '↓'}" if arrow else label
 
