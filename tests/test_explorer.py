@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rag_reliability.experiment import exploring
+from rag_reliability.experiment import exploring_fields
 from rag_reliability.experiment import ranking as stages
 from rag_reliability.experiment.bench import QUICK_RULES, READING_RULES, Bench
 from rag_reliability.experiment.exploring import Session
@@ -316,7 +316,7 @@ def test_a_question_of_ones_own(fresh):
 
 
 def test_stance_rules_can_be_chosen_once_passages_are_read(fresh, monkeypatch):
-    monkeypatch.setattr(exploring, "READ_DEPTH", 3)  # a reading is a pass of the model
+    monkeypatch.setattr(exploring_fields, "READ_DEPTH", 3)  # a reading is a pass of the model
     c = fresh.controls
     assert "stance_consistent" not in dict(c.rule.options).values()
     c.read.click()

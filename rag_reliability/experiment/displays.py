@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -11,6 +9,12 @@ import pandas as pd
 from rag_reliability.evaluation.refusals import answer_sentences
 from rag_reliability.experiment import views
 from rag_reliability.experiment.answering import answers_stage
+from rag_reliability.experiment.display_tables import (
+    Display,
+    corpus_display,
+    corpus_table,
+    passages_table,
+)
 from rag_reliability.experiment.ranking import load_runs, load_trace
 from rag_reliability.experiment.scoring import BASELINE
 from rag_reliability.experiment.study import Study
@@ -18,9 +22,8 @@ from rag_reliability.records import Answer, Corpus, Document
 from rag_reliability.reporting.html import note_html, records, style_html, tier_mark
 from rag_reliability.reporting.html_answers import UNSCORED, ShownAnswer, answers_html
 from rag_reliability.reporting.html_ranking import ranking_html
-from rag_reliability.reporting.html_tables import comparison_html, corpus_html, side_html
+from rag_reliability.reporting.html_tables import comparison_html, side_html
 from rag_reliability.reporting.style import arm_label, system_label, tier_label
-from rag_reliability.text import plain
 
 __all__ = [
     "Display",
@@ -29,6 +32,8 @@ __all__ = [
     "answers_html",
     "comparison",
     "corpus",
+    "corpus_display",
+    "corpus_table",
     "note_html",
     "passages_table",
     "ranking",
@@ -40,58 +45,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class Display:
-    """Something to look at. frame: its numbers. In a notebook it is HTML, elsewhere plain text."""
-
-    frame: pd.DataFrame
-    html: Callable[[], str]
-    text: str
-
-    def _repr_html_(self) -> str:
-        return self.html()
-
-    def __repr__(self) -> str:
-        return plain(self.text)
-
-
 def corpus(study: Study) -> Display:
     """The corpus by source type: how many, how many checked, adversarial, and how judged."""
     return corpus_display(study.corpus, study.priors.known_types)
-
-
-def corpus_display(found: Corpus, order: tuple[str, ...] = ()) -> Display:
-    """The same for any corpus; source types in ``order`` come first."""
-    frame = corpus_table(found, order)
-    facts = [
-        ("documents", f"{len(found.documents):,}"),
-        ("topics", f"{len(found.topics):,}"),
-        ("judgements", f"{sum(map(len, found.qrels.values())):,}"),
-    ]
-    head = f"{found.name}: " + ", ".join(f"{value} {name}" for name, value in facts)
-    text = f"{head}\n{frame.to_string(index=False)}"
-    return Display(frame, lambda: corpus_html(frame, found.name, facts), text)
-
-
-def corpus_table(found: Corpus, order: tuple[str, ...] = ()) -> pd.DataFrame:
-    """One row for each source type: source_type, documents, verified, adversarial, labels 0, 1, …
-
-    A label's column counts judgements, and a document may be judged for several topics.
-    """
-    documents = pd.DataFrame(
-        [(d.docno, d.source_type, d.verified, d.adversarial) for d in found.documents],
-        columns=["docno", "source_type", "verified", "adversarial"],
-    )
-    grouped = documents.groupby("source_type")
-    frame = grouped[["verified", "adversarial"]].sum().astype(int)
-    frame.insert(0, "documents", grouped.size())
-    labels = [(n, v) for judged in found.qrels.values() for n, v in judged.items()]
-    judged = pd.DataFrame(labels, columns=["docno", "label"]).merge(documents, on="docno")
-    counts = judged.groupby(["source_type", "label"]).size().unstack(fill_value=0)
-    counts.columns = [int(c) for c in counts.columns]
-    kinds = [t for t in order if t in frame.index]
-    whole = frame.join(counts).fillna(0).astype(int)
-    return whole.reindex([*kinds, *whole.index.difference(kinds)]).reset_index()
 
 
 def ranking(study: Study, qid: str) -> Display:
@@ -155,22 +111,6 @@ def comparison(study: Study, metrics: pd.DataFrame) -> Display:
     columns = ["metric", "system", "mean", "diff", "diff_low", "diff_high", "p_holm"]
     text = frame[frame["system"] != BASELINE][columns].round(3).to_string(index=False)
     return Display(frame, lambda: comparison_html(frame, BASELINE), text)
-
-
-def passages_table(
-    documents: list[Document], labels: Mapping[str, int] | None = None
-) -> pd.DataFrame:
-    """Documents as displays take them: docno, title, text, source_type, verified, adversarial.
-
-    labels: relevance by docno; adds the column label, NaN where nobody judged.
-    """
-    rows = [
-        (d.docno, d.title or d.text[:80], d.text, d.source_type, d.verified, d.adversarial)
-        for d in documents
-    ]
-    columns = ["docno", "title", "text", "source_type", "verified", "adversarial"]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame if labels is None else frame.assign(label=frame["docno"].map(labels))
 
 
 def register(shell: Any) -> None:

@@ -15,17 +15,15 @@ from rag_reliability.experiment.answering import passage
 from rag_reliability.experiment.backends import open_backend
 from rag_reliability.experiment.bench import Bench
 from rag_reliability.experiment.encoding import study_encoder
+from rag_reliability.experiment.exploring_fields import lexical_index, read_field
 from rag_reliability.experiment.ranking import index_stage, needed_depth, partitions
-from rag_reliability.experiment.stances import claim_questions, read_stances, stance_reader
 from rag_reliability.experiment.study import Study
 from rag_reliability.experiment.views import topic_of
 from rag_reliability.generation.prompt import build_messages, prompt_ids
 from rag_reliability.records import Document, InputError
-from rag_reliability.reliability.copies import conflicts, copy_groups
 from rag_reliability.reliability.priors import effective_types, prior_vector
 from rag_reliability.reliability.rerank import tie_ranks
 from rag_reliability.reliability.robust import NEEDS, RULES
-from rag_reliability.text import is_yes_no
 
 if TYPE_CHECKING:
     from rag_reliability.generation.models import Generator
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 DEPTH = 60
 """Candidates of each source type: rankings are exact up to this rank window, for any priors."""
-READ_DEPTH = 30
-"""Passages that a model is asked to read, twice the study's rank window."""
 LONGEST = 2000
 """Characters of a question."""
 
@@ -54,7 +50,7 @@ class Session:
     @cached_property
     def lexical(self) -> LexicalIndex:
         """BM25 over the whole corpus."""
-        return self._lexical_index([d.content for d in self.study.corpus.documents])
+        return lexical_index(self.study)
 
     @cached_property
     def generator(self) -> Generator:
@@ -130,54 +126,10 @@ class Session:
         missing = [name for name in NEEDS.get(rule, ()) if name not in bench.fields]
         if not missing:
             return bench
-        found = {name: getattr(self, f"_{name}")(bench) for name in missing}
-        return replace(bench, fields={**bench.fields, **found})
-
-    def _texts(self, bench: Bench) -> list[str]:
-        return [d.content for d in bench.documents]
-
-    def _copies(self, bench: Bench) -> np.ndarray:
-        return copy_groups(self._texts(bench), np.arange(len(bench.documents))[None])[0]
-
-    def _conflicts(self, bench: Bench) -> np.ndarray:
-        m = len(bench.documents)
-        if self.study.language.words is not None:  # words that tell a contradiction are English
-            return np.zeros((m, m), dtype=bool)
-        return conflicts(self._texts(bench), np.arange(m)[None])[0]
-
-    def _source(self, bench: Bench) -> np.ndarray:
-        names, codes = np.unique([d.source for d in bench.documents], return_inverse=True)
-        return np.where(names[codes] == "", -1, codes)
-
-    def _lexical(self, bench: Bench) -> np.ndarray:
-        """BM25 over the corpus; with texts of one's own, over the corpus and them."""
-        docid = self.study.corpus.docid
-        mine = [d for d in bench.documents if d.docno not in docid]
-        texts = [d.content for d in (*self.study.corpus.documents, *mine)]
-        index = self._lexical_index(texts) if mine else self.lexical
-        own = {d.docno: len(docid) + i for i, d in enumerate(mine)}
-        rows = [own[d.docno] if d.docno in own else docid[d.docno] for d in bench.documents]
-        return index.scores([bench.query], np.array([rows]))[0]
-
-    def _lexical_index(self, texts: list[str]) -> LexicalIndex:
-        from rag_reliability.retrieval.lexical import LexicalIndex
-
-        words = self.study.language.words
-        return LexicalIndex.build(texts, stopwords=sorted(words.function_words) if words else None)
-
-    def _stance(self, bench: Bench) -> np.ndarray:
-        """The model's readings of the most similar passages, NaN for the others."""
-        near = bench.documents[:READ_DEPTH]
-        known = bench.topic is not None and bench.topic.stance is not None
-        if known or is_yes_no(bench.query, self.study.language.words):
-            questions = [bench.query]
-        else:
-            checked = [d.content for d in near if d.verified][:2]
-            questions = claim_questions(self.study, [bench.query], [checked])[0]
-        config = self.study.config
-        reader = stance_reader(config.stance_model or config.generator, self.study.language)
-        found = read_stances([questions], [[d.content for d in near]], reader).stance[0]
-        return np.pad(found, (0, len(bench.documents) - len(near)), constant_values=np.nan)
+        fields = dict(bench.fields)
+        for name in missing:
+            fields[name] = read_field(name, self.study, bench, lambda: self.lexical)
+        return replace(bench, fields=fields)
 
     def answers(self, query: str, shown: Sequence[Sequence[Document]]) -> list[str]:
         """An answer from each list of documents; equal lists are answered once."""
