@@ -31,14 +31,35 @@ QIDS = ("../../etc/<b>", "Q1", "q1", "NA")
 SYSTEMS = ("similarity", "source_aware")
 
 
+VOID = {"meta", "img", "br", "link"}
+THEIRS = ("Is it so", "It is so", "It is not so", "A guideline", "Humble.", "Trusted.")
+"""How what topics, documents and answers say begins."""
+
+
 class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str | None, str]] = []
+        self._open: list[tuple[str, str | None]] = [("", None)]
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append((tag, dict(attrs).get("lang", self._open[-1][1])))
+
+    def handle_endtag(self, tag):
+        while tag not in VOID and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if data.strip() and self._open[-1][0] not in ("title", "style"):
+            self.texts.append((self._open[-1][1], data.strip()))
+
+    def languages(self, *, theirs: bool) -> set[str | None]:
+        """Languages in which texts of the corpus and the model stand, or those of the page."""
+        return {lang for lang, text in self.texts if text.startswith(THEIRS) == theirs}
 
     @property
     def links(self) -> list[str]:
@@ -101,7 +122,7 @@ def study(tmp_path_factory) -> Study:
     write_corpus(corpus, folder / "corpus")
     _write_run(folder / "run", corpus)
     _write_answers(folder / "run")
-    config = ExperimentConfig(corpus=str(folder / "corpus"), k=1, n_resamples=100)
+    config = ExperimentConfig(corpus=str(folder / "corpus"), k=1, n_resamples=100, language="es")
     return Study(config, Store(folder / "run", say=lambda line: None), ROOT)
 
 
@@ -128,6 +149,8 @@ def test_pages_escape_every_text_and_point_only_to_what_is_there(study, pages):
         assert not {tag for tag, _ in page.tags} & {"script", "img", "b/"}
         assert not any(key.startswith("on") for _, attrs in page.tags for key in attrs)
         assert "\u202e" not in html
+        assert page.languages(theirs=True) == {"es"} and "en-GB" in page.languages(theirs=False)
+        assert ("en-GB", "The claims in dispute") in page.texts
         assert len(page.ids) == len(set(page.ids))
         for link in page.links:
             path = unquote(urlsplit(link).path)
@@ -208,6 +231,8 @@ def test_a_run_that_lacks_most_pieces_is_still_drawn_and_says_so(study):
     with pytest.warns(UserWarning, match="holds no metrics for: figure corpus_overview"):
         page = Page(redraw(study.run_dir).read_text("utf-8"))
     assert not {"script", "iframe"} & {tag for tag, _ in page.tags}
+    assert page.languages(theirs=True) == {"es"}
+    assert ("en-GB", "What would change the conclusion") in page.texts
     linked = {unquote(link) for link in page.links if not link.startswith("#")}
     assert all((study.run_dir / link).is_file() for link in linked)
     assert {"metrics/retrieval.csv", "traces/source_aware.parquet"} <= linked

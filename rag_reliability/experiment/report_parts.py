@@ -178,6 +178,7 @@ def report_context(
         values=values,
         provenance=_provenance(study, sidecars),
         k=study.config.k,
+        language=study.config.language,
         **_own_words(study),
         **frames,
     )

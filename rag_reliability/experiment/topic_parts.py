@@ -48,6 +48,7 @@ def topic_contexts(study: Study, files: Collection[str]) -> list[TopicContext]:
             metrics=own[2],
             stance=own[3],
             files=files,
+            language=study.config.language,
         )
 
     return [context(topic) for topic in study.corpus.topics]

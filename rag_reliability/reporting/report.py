@@ -40,6 +40,7 @@ class ReportContext:
     topics: query by qid. titles: title by docno. figures: PNG file by figure name.
     examples: answers worth reading, each with qid, system, arm and text.
     files: names in the run's folder, which sources link to. pages: each topic's page there by qid.
+    language: code of what topics, titles and answers are written in; the report itself is English.
     values: what values.json holds. provenance: facts of the run. stages: stage, seconds, reused.
     """
 
@@ -72,6 +73,7 @@ class ReportContext:
     baseline: str = "similarity"
     arm: str = "plain"
     k: int = 5
+    language: str = "en"
 
 
 def render_report(context: ReportContext) -> str:

@@ -31,7 +31,8 @@ class TopicContext:
     trace: the topic's rows of ``system``'s rank trace, with label and adversarial. documents: by
     docno, at least those shown. labels: judgements by docno. answers: all of this topic's.
     sentences: rows of answers/sentences.csv. metrics: system, arm ("" for ranking), metric, value.
-    stance: system, metric, value. files: names in the run's folder, for links to sources.
+    stance: system, metric, value. files: names in the run's folder, for links to sources. language:
+    code of what topic, documents and answers are written in; the page itself is English.
     """
 
     run: str
@@ -47,6 +48,7 @@ class TopicContext:
     files: Collection[str] = frozenset()
     system: str = "source_aware"
     baseline: str = "similarity"
+    language: str = "en"
 
 
 def page_names(qids: Iterable[str]) -> dict[str, str]:
