@@ -150,8 +150,8 @@ def test_the_reference_names_every_public_package(site):
 
 BEDS = {
     "TREC answers": "trec-hm-answers-alone",
-    "LiveQA-Med": "liveqa-flipped-10",
-    "HealthVer": "healthver-flipped-40",
+    "LiveQA-Med": "liveqa-flipped",
+    "HealthVer": "healthver-flipped",
     "health120": "health120",
 }
 RULES = {

@@ -73,7 +73,7 @@ def test_every_target_command_parameter_and_notebook_named_exists():
         assert (ROOT / path).exists(), path
 
 
-BEDS = ("trec-hm-answers-alone", "liveqa-flipped-10", "health120")
+BEDS = ("trec-hm-answers-alone", "liveqa-flipped", "health120")
 RULES = {
     "source_aware": "Source-aware",
     "verified_floor": "Verified floor",
