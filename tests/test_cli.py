@@ -6,6 +6,10 @@ import sys
 import pytest
 
 from rag_reliability.cli import main
+from rag_reliability.experiment import interactive
+from rag_reliability.experiment.study import open_study
+from rag_reliability.files import run_lock
+from rag_reliability.records import InputError
 
 from .conftest import ROOT, SMALL
 
@@ -148,6 +152,15 @@ def test_a_document_cannot_forge_a_line_of_the_listing():
     shown = listing([Hit(1, document, 0.5, 0.5, 0.25, 1)])
     assert len(shown.splitlines()) == 2
     assert all(c.isprintable() for line in shown.splitlines() for c in line)
+
+
+def test_a_question_waits_for_another_in_the_same_folder(three_topics, tmp_path, monkeypatch):
+    """Two at once over two corpora: one's documents stood in the other's index."""
+    study = open_study({"corpus": str(three_topics), "out": str(tmp_path / "asked")})
+    monkeypatch.setattr(interactive, "PATIENCE", 0.0)
+    with run_lock(study.run_dir), pytest.raises(InputError, match="another run is writing"):
+        interactive.find(study, "Is honey safe for infants?", "similarity")
+    assert not (study.run_dir / "index").exists()
 
 
 def test_search_by_similarity_keeps_its_order(capsys):

@@ -15,11 +15,14 @@ from rag_reliability.experiment.ranking import (
     type_prior,
 )
 from rag_reliability.experiment.study import Study
+from rag_reliability.files import run_lock
 from rag_reliability.records import Document, InputError
 from rag_reliability.reliability.rerank import rerank
 from rag_reliability.text import plain
 
 INTERACTIVE = ("similarity", "source_aware_3k", "source_aware")
+PATIENCE = 600.0
+"""Seconds to wait for another question that is searching, or building its index."""
 _QID = "query"
 
 
@@ -38,7 +41,8 @@ class Hit:
 def find(study: Study, query: str, system: str) -> list[Hit]:
     """Top k documents for a question.
 
-    Raises InputError for an empty question or an unknown system.
+    Raises InputError for an empty question, an unknown system, or a folder that another question
+    holds for more than ``PATIENCE`` seconds.
     """
     if not query.strip():
         raise InputError("the question is empty")
@@ -46,11 +50,13 @@ def find(study: Study, query: str, system: str) -> list[Hit]:
         raise InputError("the question is not valid text (a lone surrogate)")
     if system not in INTERACTIVE:
         raise InputError(f"unknown system {system!r}; known here: {', '.join(INTERACTIVE)}")
-    stored = load_candidates(study)
-    query_vecs = study_encoder(study).encode([query])
-    depth = max(study.config.k * study.config.expansion, stored.pool.docids.shape[1])
-    with open_backend(study, stored.partition) as backend:
-        pool = backend.search(query_vecs, depth)
+    # All questions are asked in one folder: another corpus' must not put its index there meanwhile.
+    with run_lock(study.run_dir, PATIENCE):
+        stored = load_candidates(study)
+        query_vecs = study_encoder(study).encode([query])
+        depth = max(study.config.k * study.config.expansion, stored.pool.docids.shape[1])
+        with open_backend(study, stored.partition) as backend:
+            pool = backend.search(query_vecs, depth)
     found = replace(stored, pool=pool, query_vecs=query_vecs)
     return _hits(study, found, _system(study, system))
 
