@@ -50,6 +50,14 @@ def test_a_common_beginning_is_laid_down_once():
     assert not packed.allowed[4, 3]
 
 
+def test_what_all_groups_begin_with_is_laid_down_once():
+    packed = pack([[[7, 1, 3], [7, 1, 4]], [[7, 2, 5]]])
+    assert packed.ids.tolist() == [7, 1, 3, 4, 2, 5]
+    assert packed.positions.tolist() == [0, 1, 2, 2, 1, 2]
+    assert packed.ends.tolist() == [2, 3, 5]
+    assert np.flatnonzero(packed.allowed[5]).tolist() == [0, 4, 5]
+
+
 @pytest.fixture(scope="module")
 def generator():
     return load_generator(SMALL)

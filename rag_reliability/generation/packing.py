@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 Group = Sequence[Sequence[int]]
 """Prompts (token ids) with a common beginning: one passage, several questions."""
 
-PACK_TOKENS = 1024
-"""Tokens of one pass: more spill the processor's caches, fewer starve it."""
+PACK_TOKENS = 512
+"""Tokens of one pass: more spill the processor's caches and its mask grows, fewer starve it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Several groups laid end to end.
+    """Several groups laid end to end, after what all of them begin with.
 
     ids, positions: int64 (n_tokens,); a token's position is its place in its own prompt.
-    allowed: bool (n_tokens, n_tokens), what each token attends to: the group's beginning and its
-    own prompt, up to itself. ends: int64 (n_prompts,), where each prompt's last token lies.
+    allowed: bool (n_tokens, n_tokens), what each token attends to: the beginning of all, the
+    group's, and its own prompt, up to itself. ends: int64 (n_prompts,), where each prompt's last
+    token lies.
     """
 
     ids: np.ndarray
@@ -66,17 +67,21 @@ def packed_logits(
 
 
 def pack(groups: Sequence[Group]) -> Packed:
-    """Groups end to end: each group's beginning once, then the rest of each of its prompts."""
-    ids: list[int] = []
-    positions: list[int] = []
-    segment: list[int] = []  # which stretch a token belongs to
-    beginning: list[int] = []  # the stretch that opens its group
+    """What all groups begin with, then each group's own beginning and the rest of its prompts.
+
+    Each of these stretches is there once.
+    """
+    root = _shared([prompt for group in groups for prompt in group])
+    ids = list(groups[0][0][:root])
+    positions = list(range(root))
+    segment = [0] * root  # which stretch a token belongs to
+    beginning = [0] * root  # the stretch that opens its group
     ends: list[int] = []
-    stretches = 0
+    stretches = 1
     for group in groups:
         shared, opening = _shared(group), stretches
         for number, (start, tokens) in enumerate(
-            ((0, group[0][:shared]), *((shared, prompt[shared:]) for prompt in group))
+            ((root, group[0][root:shared]), *((shared, prompt[shared:]) for prompt in group))
         ):
             ids.extend(tokens)
             positions.extend(range(start, start + len(tokens)))
@@ -86,7 +91,7 @@ def pack(groups: Sequence[Group]) -> Packed:
             if number:  # the opening stretch ends no prompt
                 ends.append(len(ids) - 1)
     own, first = np.array(segment), np.array(beginning)
-    sees = (own[:, None] == own[None, :]) | (first[:, None] == own[None, :])
+    sees = (own[:, None] == own[None, :]) | (first[:, None] == own[None, :]) | (own == 0)[None, :]
     return Packed(
         np.array(ids, dtype=np.int64),
         np.array(positions, dtype=np.int64),
