@@ -104,6 +104,23 @@ def test_tables_and_figures_are_written(run):
     assert (costs["calls"] == 0).all()
 
 
+def test_every_metric_of_every_cell_has_its_interval(run):
+    cells = pd.read_csv(run / "metrics" / "threat_cells.csv")
+    frame = pd.read_csv(run / "metrics" / "threats.csv")
+    settings = ["rule", "spoof", "leak"]
+    assert len(cells) == len(frame[[*settings, "metric"]].drop_duplicates())
+    assert {"adv_share", "precision", "ndcg", "adv_hit"} <= set(cells["metric"])
+    mean = (
+        frame.groupby([*settings, "metric", "qid"])["value"].mean().groupby([*settings, "metric"])
+    )
+    of = mean.mean()["source_aware", 1, 0]
+    shown = cells.set_index([*settings, "metric"]).loc[("source_aware", 1, 0)]
+    assert shown.loc["ndcg", "mean"] == pytest.approx(of["ndcg@3"], abs=1e-4)
+    assert (cells["low"] <= cells["mean"]).all() and (cells["mean"] <= cells["high"]).all()
+    alone = cells[cells["rule"] == "similarity"]
+    assert (alone[["diff", "diff_low", "diff_high"]] == 0).all(axis=None)
+
+
 @pytest.mark.parametrize(
     ("folder", "words", "says"),
     [

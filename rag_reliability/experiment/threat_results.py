@@ -21,6 +21,8 @@ from rag_reliability.reporting.figures_threats import MOST, no_regret, threat_cu
 from rag_reliability.reporting.save import save_figure
 from rag_reliability.reporting.tables import save_table
 
+CELLS = "metrics/threat_cells.csv"
+
 
 def cells(study: Study) -> pd.DataFrame:
     """Every rule under every spoof rate and leak, with intervals: see ``summary.cell_table``."""
@@ -71,15 +73,22 @@ def drawn_rules(frame: pd.DataFrame) -> Sequence[str]:
 
 
 def threat_results_stage(study: Study) -> Path:
-    """Draw a saved sweep: tables/no_regret, tables/deploy and figures; returns the run's folder."""
+    """Draw a saved sweep; returns the run's folder.
+
+    tables/no_regret, tables/deploy, figures, and metrics/threat_cells.csv: ``cells``, which has
+    every metric of every rule at every spoof rate and leak with its intervals.
+    """
     names = ("no_regret", "deploy")
     drawn = ("threat_curves", "no_regret")
     outputs = (
+        CELLS,
         *(f"tables/{name}.{kind}" for name in names for kind in ("csv", "tex")),
         *(f"figures/{name}.{kind}" for name in drawn for kind in ("pdf", "png")),
     )
 
     def build(folder: Path) -> None:
+        (folder / CELLS).parent.mkdir()
+        cells(study).to_csv(folder / CELLS, index=False, float_format="%.4f")
         for name, table in threat_tables(study).items():
             save_table(table, folder / "tables" / name)
         for name, figure in threat_figures(study).items():
