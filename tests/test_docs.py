@@ -189,3 +189,18 @@ def test_the_deployment_page_s_table_is_what_the_sweeps_found():
             assert numbers(shown) == expected, (corpus, rule, column)
         for shown, column in ((calls, "Model calls"), (seconds, "Seconds")):
             assert abs(int(shown) - float(found[column].replace(",", "")) / topics) <= 0.5
+
+
+def test_the_page_of_rules_shows_ndcg_as_the_sweeps_found_it():
+    page = (ROOT / "docs" / "robust-rules.md").read_text("utf-8")
+    block = page.partition("**Δ NDCG@5, leak ≤ .05**")[2].partition("| **")[0]
+    rows = re.findall(r"^\| ([^|]+) \| (.+) \|$", block, re.MULTILINE)
+    assert len(rows) == 4
+    for name, cells in rows:
+        rule = {v.lower(): k for k, v in RULES.items()}[name]
+        for cell, bed in zip(cells.split("|"), BEDS.values(), strict=True):
+            frame = pd.read_csv(ROOT / "reports" / "threats" / bed / "threat_cells.csv")
+            own = frame[(frame["rule"] == rule) & (frame["metric"] == "ndcg")]
+            worst = own[own["leak"] <= 0.05].sort_values("diff").iloc[0]
+            measured = [worst[c] for c in ("diff", "diff_low", "diff_high")]
+            assert numbers(cell) == pytest.approx(measured, abs=0.0051)
