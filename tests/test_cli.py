@@ -39,7 +39,7 @@ def in_the_project(monkeypatch):
         ),
         (["run", "-p", "labelled_pairs", "README.md"], "README.md:1: "),
         (["run", "-p", "threat_rules", "magic"], "threat_rules: unknown 'magic'; known: "),
-        (["run", "-p", "stance_model", "no/such-model"], "no/such-model"),
+        (["run", "-p", "generator", SMALL, "-p", "stance_model", "no/such-model"], "no/such-model"),
         (["run", "-p", "backend", "milvus"], "backend = milvus needs milvus_uri"),
         *(
             (

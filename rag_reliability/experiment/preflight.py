@@ -62,13 +62,13 @@ def _later(study: Study) -> None:
     config = study.config
     if config.threat_rules:
         known("threat_rules", config.threat_rules, available_rules())
-    for model in filter(None, (config.generator, config.stance_model)):
-        study.model_sha(model)
     if config.labelled_pairs is not None:
         labelled_pairs(study.path(config.labelled_pairs))
     if config.testbed is not None:
         bed = config.model_copy(update={"corpus": config.testbed})
         replace(study, config=bed).need_topics()
+    for model in filter(None, (config.generator, config.stance_model)):
+        study.model_sha(model)
 
 
 def _milvus(study: Study) -> None:
