@@ -114,7 +114,7 @@ def test_every_metric_of_every_cell_has_its_interval(run):
         frame.groupby([*settings, "metric", "qid"])["value"].mean().groupby([*settings, "metric"])
     )
     of = mean.mean()["source_aware", 1, 0]
-    shown = cells.set_index([*settings, "metric"]).loc[("source_aware", 1, 0)]
+    shown = cells.set_index([*settings, "metric"]).sort_index().loc[("source_aware", 1, 0)]
     assert shown.loc["ndcg", "mean"] == pytest.approx(of["ndcg@3"], abs=1e-4)
     assert (cells["low"] <= cells["mean"]).all() and (cells["mean"] <= cells["high"]).all()
     alone = cells[cells["rule"] == "similarity"]
